@@ -1,0 +1,155 @@
+"""Connecting: which dialect a server speaks, what it serves, and whether it is what was said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tinyeval.config import ModelConfig, expand, single_url
+from tinyeval.endpoints.failures import failure
+from tinyeval.endpoints.llamacpp import LlamaCpp
+from tinyeval.endpoints.local import LocalServer
+from tinyeval.endpoints.retry import Limiter, Patience, persist
+from tinyeval.endpoints.tgi import Tgi
+from tinyeval.endpoints.tokenizer import LocalTokenizer, check_agreement, load_files
+from tinyeval.endpoints.transport import Reply, Transport
+from tinyeval.errors import EndpointError
+
+_FIRST = Patience(tries=5, seconds=60, unreachable=0)
+"""At the start nobody waits for a server that is not there."""
+
+
+async def connect(name: str, model: ModelConfig, seed: int, folder: Path | None = None) -> LlamaCpp | Tgi:
+    """Opens a served model; starts the embedded server for `api = "local"`.
+
+    Args:
+        name: the model's, for errors.
+        model: its settings.
+        seed: of sampled answers.
+        folder: where the embedded server writes its log.
+
+    Raises:
+        ConfigError: a setting is wrong.
+        EndpointError: there is no such server.
+    """
+    where = f"models.{name}"
+    if model.api == "local":
+        server = await LocalServer.start(model, folder, where)
+        transport = Transport(server.url, server.api_key, model.timeout)
+        try:
+            endpoint = await _llamacpp(
+                transport, await _get(transport, "/props"), model, seed, where, server.model_path
+            )
+        except BaseException:
+            await transport.close()
+            server.stop()
+            raise
+        endpoint.identity = msgspec.structs.replace(
+            endpoint.identity, model_id=server.model_id, model_sha=server.model_sha256
+        )
+        endpoint.check_alive = server.check_alive
+        close = endpoint.close
+
+        async def close_both() -> None:
+            await close()
+            server.stop()
+
+        endpoint.close = close_both
+        return endpoint
+    key = expand(model.api_key, f"{where}.api_key").strip() if model.api_key else None  # a file's last newline
+    transport = Transport(single_url(model, where), key, model.timeout)
+    try:
+        return await _dialect(transport, model, seed, where)
+    except BaseException:
+        await transport.close()
+        raise
+
+
+async def _dialect(transport: Transport, model: ModelConfig, seed: int, where: str) -> LlamaCpp | Tgi:
+    info, props = await _get(transport, "/info"), await _get(transport, "/props")
+    is_tgi = _has(info, "max_total_tokens", "model_id")
+    is_llamacpp = _has(props, "default_generation_settings")
+    found = "tgi" if is_tgi else "llamacpp" if is_llamacpp else None
+    if found is None:
+        raise _stranger(transport, where, info, props)
+    if model.api not in (None, found):
+        raise EndpointError(
+            f'{where}: api = "{model.api}", but {transport.url} speaks {found}; say api = "{found}" or leave it out.'
+        )
+    if is_tgi:
+        same = model.tokenizer == info.json["model_id"]
+        files = load_files(model.tokenizer, info.json.get("model_sha") if same else None) if model.tokenizer else None
+        tgi = await _patiently(lambda: Tgi.connect(transport, info.json, seed, files))
+        tgi.generation = model.generation
+        if files:
+            await _patiently(lambda: check_agreement(files.tokenizer, tgi.server_tokenizer, where))
+            tgi.tokenizer = files.tokenizer
+        return tgi
+    return await _llamacpp(transport, props, model, seed, where, None)
+
+
+async def _llamacpp(
+    transport: Transport, props: Reply, model: ModelConfig, seed: int, where: str, gguf: str | None
+) -> LlamaCpp:
+    endpoint = await _patiently(lambda: LlamaCpp.connect(transport, props.json, seed))
+    endpoint.generation = model.generation
+    tokenizer = load_files(model.tokenizer).tokenizer if model.tokenizer else _from_gguf(gguf) if gguf else None
+    if tokenizer:
+        await _patiently(lambda: check_agreement(tokenizer, endpoint.server_tokenizer, where))
+        endpoint.tokenizer = tokenizer
+    return endpoint
+
+
+def _from_gguf(path: str) -> LocalTokenizer | None:
+    """The tokenizer inside a model file; None for a kind that is not rebuilt here: the server tokenizes then."""
+    from tinyeval.endpoints.gguf import GgufError, tokenizer_from_gguf
+
+    try:
+        found = tokenizer_from_gguf(Path(path))
+    except GgufError:
+        return None
+    return LocalTokenizer(found.tokenizer, adds_special=False, bos_id=found.bos_id if found.add_bos else None)
+
+
+async def _get(transport: Transport, path: str) -> Reply:
+    return await _patiently(lambda: _unless_overloaded(transport, path))
+
+
+async def _unless_overloaded(transport: Transport, path: str) -> Reply:
+    reply = await transport.get(path)
+    if reply.status in (429, 500, 502, 503, 504):
+        raise failure(reply, transport.url + path)
+    return reply
+
+
+async def _patiently(ask: Any) -> Any:
+    value, _ = await persist(ask, Limiter(1), _FIRST)
+    return value
+
+
+def _has_keys(reply: Reply) -> list[str]:
+    body: Any = reply.json
+    return list(body) if reply.status == 200 and isinstance(body, dict) else []  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _has(reply: Reply, *keys: str) -> bool:
+    return all(k in _has_keys(reply) for k in keys)
+
+
+def _stranger(transport: Transport, where: str, info: Reply, props: Reply) -> EndpointError:
+    """The sentence for a server that is neither."""
+    for path, reply in (("/info", info), ("/props", props)):
+        if reply.status in (401, 403):
+            return failure(reply, transport.url + path)
+    for reply in (info, props):
+        if "<html" in reply.text[:500].lower():
+            return EndpointError(
+                f"{where}: {transport.url} answers with a web page (HTML), not with JSON; is it the URL of the server "
+                "itself, without /docs or a login page before it?"
+            )
+    return EndpointError(
+        f"{where}: {transport.url} is neither TGI (/info answered {info.status}) nor llama.cpp "
+        f"(/props answered {props.status}), the two dialects spoken here; give the server's root URL, without /v1."
+    )

@@ -1,0 +1,1 @@
+"""What answers are worth: scoring of journals and their statistics."""

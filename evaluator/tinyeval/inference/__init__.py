@@ -1,0 +1,1 @@
+"""Asking: run folders, journals, prompts that fit, and the scheduler."""

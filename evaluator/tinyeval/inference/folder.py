@@ -1,0 +1,269 @@
+"""The folder of a run: what it asked, of whom, and whether the same command may go on with it.
+
+run.json                    settings, tasks, server identities
+docs/<task>.jsonl           the Docs, frozen when the run began
+<model>/<task>.jsonl        journals
+<model>/<task>.scores.jsonl values a Doc      results.json      usage.json
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+
+from tinyeval.config import Config, public
+from tinyeval.endpoints.capabilities import Capability
+from tinyeval.endpoints.protocol import Identity
+from tinyeval.errors import RunError
+from tinyeval.records import Doc
+from tinyeval.tasks import Task, digest
+from tinyeval.version import VERSION
+
+_ASKED = ("generation_size", "stop_sequence", "generation_grammar", "truncate", "chat")
+_SHAPING = ("chat", "generation", "max_length", "model", "revision", "tokenizer")
+
+
+class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What scoring needs to know of a task, and people beside its score."""
+
+    metric: list[str]
+    version: int
+    language: str
+    original_num_docs: int
+    effective_num_docs: int
+
+
+class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found at an endpoint.
+
+    Attributes:
+        identity: what is served.
+        capabilities: what was proved.
+        refused: tasks that need what it lacks, with the remedy.
+    """
+
+    identity: Identity
+    capabilities: dict[str, Capability] = {}
+    refused: dict[str, str] = {}
+
+
+class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """run.json.
+
+    Attributes:
+        tinyeval: the version that wrote it.
+        settings: all that shapes requests; a run goes on only with the same.
+        tasks: by identity, in order.
+        models: by name, filled when the endpoint is connected.
+        config: the configuration, to go on with; no secrets.
+    """
+
+    tinyeval: str = VERSION
+    settings: dict[str, Any]
+    tasks: dict[str, TaskRecord]
+    models: dict[str, ModelRecord] = {}
+    config: dict[str, Any] = {}
+
+
+class RunFolder:
+    """A run's folder.
+
+    Args:
+        path: the folder.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @property
+    def record(self) -> RunRecord:
+        """run.json.
+
+        Raises:
+            RunError: the folder is no run, or the file is damaged.
+        """
+        file = self.path / "run.json"
+        try:
+            return msgspec.json.decode(file.read_bytes(), type=RunRecord)
+        except OSError as e:
+            raise RunError(f"{self.path} is not the folder of a run: {file} can't be read ({e.strerror}).") from e
+        except (msgspec.DecodeError, UnicodeDecodeError) as e:
+            raise RunError(f"{file} is damaged: {e}.") from e
+
+    def begin(self, config: Config, tasks: dict[str, Task], docs: dict[str, list[Doc]]) -> bool:
+        """Creates the run, or checks that it is this one.
+
+        Returns:
+            Whether it existed.
+
+        Raises:
+            RunError: the folder can't be written, holds something else, or belongs to other settings.
+        """
+        now = settings(config, tasks, docs)
+        _check_file_names(tasks)
+        exists = self._exists()
+        models: dict[str, ModelRecord] = {}
+        if exists:
+            before = self.record
+            changed = differences(before.settings, now)
+            if changed:
+                raise RunError(
+                    f"{self.path} is a run with other settings: {'; '.join(changed[:4])}. "
+                    "Choose another folder with -o, or go back to those settings."
+                )
+            models = before.models
+        elif self.path.is_dir() and any(self.path.iterdir()):
+            raise RunError(f"{self.path} exists and is not the folder of a run; choose another with -o.")
+        for name in tasks:
+            self._write(f"docs/{file_name(name)}.jsonl", b"".join(msgspec.json.encode(d) + b"\n" for d in docs[name]))
+        records = {
+            name: TaskRecord(
+                metric=list(task.config.definition.metric),
+                version=task.config.definition.version,
+                language=task.config.definition.language,
+                original_num_docs=task.original_num_docs,
+                effective_num_docs=len(docs[name]),
+            )
+            for name, task in tasks.items()
+        }
+        written = msgspec.to_builtins(config) | {"models": {n: public(m) for n, m in config.models.items()}}
+        self.save(RunRecord(settings=now, tasks=records, models=models, config=written))
+        return exists
+
+    def _exists(self) -> bool:
+        try:
+            return (self.path / "run.json").exists()
+        except OSError as e:
+            raise RunError(f"{self.path} can't be a folder: {e.strerror}; choose another with -o.") from e
+
+    def save(self, record: RunRecord) -> None:
+        """Writes run.json."""
+        self._write("run.json", pretty(msgspec.to_builtins(record)))
+
+    def connected(self, name: str, model: ModelRecord) -> None:
+        """Records what serves a model, or checks that it still does.
+
+        Raises:
+            RunError: another model is served now.
+        """
+        record = self.record
+        if name in record.models:
+            before, now = (msgspec.to_builtins(m.identity) for m in (record.models[name], model))
+            changed = differences(
+                {k: v for k, v in before.items() if k != "max_concurrent_requests"},
+                {k: v for k, v in now.items() if k != "max_concurrent_requests"},
+            )
+            if changed:
+                raise RunError(
+                    f"{self.path} was begun with another server for {name}: {'; '.join(changed)}. "
+                    "Its answers must not be mixed: choose another folder with -o."
+                )
+        self.save(msgspec.structs.replace(record, models={**record.models, name: model}))
+
+    def docs(self, task: str) -> list[Doc]:
+        """The Docs of a task as they were asked."""
+        path = self.path / "docs" / f"{file_name(task)}.jsonl"
+        try:
+            docs = [msgspec.json.decode(line, type=Doc) for line in path.read_bytes().split(b"\n") if line]
+        except OSError as e:
+            raise RunError(f"{path} can't be read: {e.strerror}.") from e
+        except msgspec.DecodeError as e:
+            raise RunError(f"{path} is damaged: {e}.") from e
+        if len(docs) != (wanted := self.record.tasks[task].effective_num_docs):
+            raise RunError(f"{path} is damaged: it has {len(docs)} of {wanted} Docs.")
+        return docs
+
+    def journal(self, model: str, task: str) -> Path:
+        """Where the answers of a model to a task are."""
+        return self.path / model / f"{file_name(task)}.jsonl"
+
+    def write_lines(self, model: str, task: str, lines: Iterable[Any]) -> None:
+        """Writes the values of each Doc beside the journal."""
+        data = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+        self._write(f"{model}/{file_name(task)}.scores.jsonl", data)
+
+    def write_json(self, name: str, value: Any) -> None:
+        """Writes a JSON file of the run, whole or not at all."""
+        self._write(name, pretty(value))
+
+    def _write(self, name: str, data: bytes) -> None:
+        path = self.path / name
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_bytes(data)
+            temporary.replace(path)
+        except OSError as e:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise RunError(f"{path} can't be written: {e.strerror}; choose another folder with -o.") from e
+
+
+def default_path(config: Config, tasks: dict[str, Task], docs: dict[str, list[Doc]]) -> Path:
+    """The folder of a run that names none: the same command finds the same run again."""
+    now = settings(config, tasks, docs)
+    now["urls"] = {n: m.url for n, m in config.models.items()}
+    mark = hashlib.sha256(msgspec.json.encode(now, order="deterministic")).hexdigest()[:8]
+    names = "+".join(config.models)
+    return Path(config.output) / f"{names[:60]}-{mark}"
+
+
+def settings(config: Config, tasks: dict[str, Task], docs: dict[str, list[Doc]]) -> dict[str, Any]:
+    """All that shapes requests, as plain values."""
+    asked: dict[str, Any] = {}
+    for name, task in tasks.items():
+        definition = msgspec.to_builtins(task.config.definition)
+        asked[name] = {"docs": digest(docs[name])} | {k: definition[k] for k in _ASKED}
+    models: dict[str, Any] = {}
+    for name, model in config.models.items():
+        values = msgspec.to_builtins(model)
+        models[name] = {k: values[k] for k in _SHAPING}
+    return {"tasks": asked, "models": models, "limit": config.limit, "seed": config.seed}
+
+
+def differences(before: dict[str, Any], now: dict[str, Any], prefix: str = "") -> list[str]:
+    """What changed between two nested settings, a phrase each."""
+    found: list[str] = []
+    for key in dict.fromkeys([*before, *now]):
+        a, b = before.get(key), now.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += differences(cast("dict[str, Any]", a), cast("dict[str, Any]", b), f"{prefix}{key}.")
+        elif key not in now:
+            found.append(f"{prefix}{key} was there and is not now")
+        elif key not in before:
+            found.append(f"{prefix}{key} was not there and is now")
+        elif a != b:
+            found.append(f"{prefix}{key} was {a!r} and is {b!r} now")
+    return found
+
+
+def file_name(task: str) -> str:
+    """A task's identity as a file name: `demo|qa_zh` is `demo.qa_zh`."""
+    return re.sub(r"[^\w.-]", "_", task.replace("|", "."))
+
+
+def _check_file_names(tasks: Iterable[str]) -> None:
+    """Two tasks must not share a journal, not even where letter case does not count."""
+    taken: dict[str, str] = {}
+    for task in tasks:
+        for name in (file_name(task), f"{file_name(task)}.scores"):
+            other = taken.setdefault(name.casefold(), task)
+            if other != task:
+                raise RunError(f"the tasks {other!r} and {task!r} would share the file {name}.jsonl; rename one.")
+
+
+def pretty(value: Any) -> bytes:
+    """JSON for people and for `diff`: indented, in a fixed order, always valid."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
+
+
+def models_of(record: RunRecord) -> Sequence[str]:
+    """The models of a run, in the configuration's order."""
+    return list(record.settings["models"])

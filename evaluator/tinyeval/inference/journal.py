@@ -1,0 +1,147 @@
+"""The journal: one line a finished request, appended when its answer arrives, the only truth of a run.
+
+A line is written in one piece to an unbuffered file, so a killed process leaves at most a torn last line, which
+is dropped when the journal is opened again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from tinyeval.errors import RunError
+from tinyeval.records import Request, Response
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One finished request: its answer, or the reason why there is none.
+
+    Attributes:
+        doc: the Doc's id.
+        index: the request's place among those of its Doc; -1 when no request could be made.
+        key: fingerprint of the request as planned.
+        prompt: as it was sent.
+        continuation: what was scored after it, for a log-likelihood.
+        removed: tokens that truncation took out.
+        response: what came back.
+        error: why nothing did.
+        attempts: how often it was asked.
+        seconds: from the first attempt to the answer, own waiting included.
+    """
+
+    doc: str
+    index: int
+    key: str
+    prompt: str = ""
+    continuation: str | None = None
+    removed: int = 0
+    response: Response | None = None
+    error: str | None = None
+    attempts: int = 1
+    seconds: float = 0.0
+
+
+class Place(NamedTuple):
+    """Where an entry belongs: Doc and request index."""
+
+    doc: str
+    request: int
+
+
+_decoder = msgspec.json.Decoder(Entry)
+_encoder = msgspec.json.Encoder()
+
+
+def request_key(request: Request) -> str:
+    """A fingerprint of all that shapes a request."""
+    return hashlib.sha256(_encoder.encode(request)).hexdigest()[:24]
+
+
+class Journal:
+    """An open journal.
+
+    Args:
+        path: the file; created with its folder if missing.
+        retry_failed: forget recorded failures, so that they are asked again.
+
+    Attributes:
+        done: the keys of the requests already finished.
+
+    Raises:
+        RunError: the file is damaged before its last line, or can't be written.
+    """
+
+    def __init__(self, path: Path, *, retry_failed: bool = False) -> None:
+        self.done: dict[Place, str] = {}
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+        except OSError as e:
+            raise RunError(f"{path} can't be written: {e.strerror}; choose another folder with -o.") from e
+        whole = 0
+        try:
+            for entry, end in _lines(path):
+                whole = end
+                if entry.error is None or not retry_failed:
+                    self.done[Place(entry.doc, entry.index)] = entry.key
+        except RunError:
+            self.close()
+            raise
+        os.ftruncate(self._fd, whole)
+
+    def append(self, entry: Entry) -> None:
+        """Writes an entry; it survives the process from here on.
+
+        Raises:
+            RunError: the disk refuses.
+        """
+        data = _encoder.encode(entry) + b"\n"
+        try:
+            written = os.write(self._fd, data)
+        except OSError as e:
+            raise RunError(
+                f"the journal can't be written: {e.strerror}. Make room and run the same command again."
+            ) from e
+        if written != len(data):
+            os.ftruncate(self._fd, os.fstat(self._fd).st_size - written)  # another answer may follow at once
+            raise RunError("the disk is full: an answer was written only in part. Make room and run the command again.")
+        self.done[Place(entry.doc, entry.index)] = entry.key
+
+    def close(self) -> None:
+        """Closes the file."""
+        os.close(self._fd)
+
+
+def read(path: Path) -> dict[Place, Entry]:
+    """The entries of a journal, the last one where a request was asked again; nothing if there is no file.
+
+    Raises:
+        RunError: a line before the last is damaged.
+    """
+    return {Place(e.doc, e.index): e for e, _ in _lines(path)} if path.exists() else {}
+
+
+def _lines(path: Path) -> Iterator[tuple[Entry, int]]:
+    """Whole entries and the offset behind each; a torn last line is left out."""
+    at = 0
+    try:
+        opened = path.open("rb")
+    except OSError as e:
+        raise RunError(f"{path} can't be read: {e.strerror}.") from e
+    with opened as file:
+        for number, line in enumerate(file, 1):
+            at += len(line)
+            try:
+                entry = _decoder.decode(line)
+            except (msgspec.DecodeError, UnicodeDecodeError) as e:
+                if not file.read(1):
+                    return
+                raise RunError(f"{path}, line {number} is damaged ({e}); restore the file or start a new run.") from e
+            if not line.endswith(b"\n"):
+                return
+            yield entry, at

@@ -1,0 +1,1 @@
+"""What people read: results.json, tables, the live display."""

@@ -1,0 +1,3 @@
+"""The version, written once."""
+
+VERSION = "0.1.0"
