@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
-SHARED = Path(__file__).resolve().parents[2] / "shared"
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 class Served(NamedTuple):

@@ -17,9 +17,9 @@ from tinyeval.endpoints.protocol import Endpoint
 from tinyeval.errors import EndpointError, RunError, SampleError, TaskError, Unsupported
 from tinyeval.evaluation.scoring import score_run
 from tinyeval.inference.folder import ModelRecord, RunFolder, default_path
-from tinyeval.inference.journal import Entry, Journal
+from tinyeval.inference.journal import Entry, Journal, read
 from tinyeval.inference.prepare import Preparer
-from tinyeval.inference.scheduler import Observer, Scheduler, Work
+from tinyeval.inference.scheduler import Observer, Scheduler, Work, is_done
 from tinyeval.records import Doc
 from tinyeval.reports.results import build_results, write_results
 from tinyeval.tasks import Registry, Task
@@ -224,13 +224,15 @@ def _loop(coroutine: Any) -> Any:
 
 def _complete(folder: RunFolder, plan: _Plan, retry_failed: bool) -> bool:
     """Whether nothing is left to ask, so that no server is needed."""
-    record = folder.record
-    if set(record.models) != set(plan.config.models) or any(m.refused for m in record.models.values()):
+    models = folder.record.models
+    if set(models) != set(plan.config.models) or any(m.refused for m in models.values()):
         return False
-    outcome = score_run(folder)
-    answers = [t for tasks in outcome.values() for t in tasks.values()]
-    unasked = any(s.error is not None for t in answers for s in t.scores)
-    return not unasked and not retry_failed
+    for model in models:
+        for name, task in plan.tasks.items():
+            ended = {p for p, e in read(folder.journal(model, name)).items() if e.error is None or not retry_failed}
+            if not all(is_done(ended, task, doc) for doc in plan.docs[name]):
+                return False
+    return True
 
 
 async def _ask_all(

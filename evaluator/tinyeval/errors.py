@@ -82,7 +82,9 @@ class Retry(EndpointError):
         after: seconds the server asked to wait, or None.
         tries: how often such a failure is tolerated for one request, or None for the caller's default.
         shrink: lower the concurrency before trying again.
-        unreachable: nobody answered at all (connection refused, reset or silent).
+        unreachable: nobody listens.
+        lost: the connection broke or was silent; whether the request or the server is to blame shows only in
+            whether others are answered meanwhile.
     """
 
     def __init__(
@@ -94,6 +96,7 @@ class Retry(EndpointError):
         tries: int | None = None,
         shrink: bool = False,
         unreachable: bool = False,
+        lost: bool = False,
     ) -> None:
         super().__init__(message)
         self.overloaded = overloaded
@@ -101,6 +104,7 @@ class Retry(EndpointError):
         self.tries = tries
         self.shrink = shrink or overloaded
         self.unreachable = unreachable
+        self.lost = lost
 
 
 def nearest(word: str, known: Iterable[str], n: int = 3) -> str:

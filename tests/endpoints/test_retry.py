@@ -53,6 +53,7 @@ def failing(*failures: Exception) -> Callable[[], Awaitable[float]]:
 
 REFUSED, BROKEN, PASSING = Retry("busy", overloaded=True), Retry("batch", tries=3, shrink=True), Retry("hiccup")
 SILENT = Retry("nobody", unreachable=True)
+LOST = Retry("silent", lost=True, tries=3)
 
 
 # --- the limiter ---------------------------------------------------------------------------------------------
@@ -89,7 +90,7 @@ def test_there_are_never_more_in_flight_than_the_limit_and_nobody_waits_for_ever
                     assert len(active) == 1 or not any(active)
                 finally:
                     active.remove(alone)
-            limiter.shrink() if outcome == "shrink" else limiter.grow()
+            limiter.shrink() if outcome == "shrink" else limiter.succeeded()
             assert 1 <= limiter.limit <= most
             finished += 1
 
@@ -128,10 +129,10 @@ def test_the_limit_grows_back_by_one_for_as_many_successes_and_never_above_the_s
         limiter = Limiter(8)
         limiter.shrink()
         for _ in range(6):
-            limiter.grow()
+            limiter.succeeded()
         assert 5 <= limiter.limit < 6
         for _ in range(500):
-            limiter.grow()
+            limiter.succeeded()
         assert limiter.limit == 8
 
     run(main())
@@ -247,6 +248,31 @@ def test_a_server_that_comes_back_within_the_minute_costs_nothing() -> None:
 def test_the_minute_begins_anew_when_the_server_has_said_something() -> None:
     halves = [*[SILENT] * 9, REFUSED, *[SILENT] * 6]
     assert run(persist(failing(*halves), Limiter(1), Patience(tries=1)))[1] == 17
+
+
+def test_a_request_that_alone_is_never_answered_fails_and_the_others_go_on() -> None:
+    async def main() -> None:
+        limiter = Limiter(2)
+        hung = asyncio.create_task(persist(failing(*[LOST] * 3), limiter, Patience()))
+        while not hung.done():
+            await persist(failing(), limiter, Patience())
+            await asyncio.sleep(0.1)
+        with pytest.raises(SampleError, match=r"silent \(3 times\)"):
+            await hung
+
+    run(main())
+
+
+def test_when_nobody_is_answered_the_server_is_to_blame_and_not_the_sample() -> None:
+    async def main() -> None:
+        limiter = Limiter(2)
+        await persist(failing(), limiter, Patience())
+        await asyncio.sleep(1)
+        with pytest.raises(EndpointError, match="nothing else is answered") as caught:
+            await persist(failing(*[LOST] * 3), limiter, Patience())
+        assert type(caught.value) is EndpointError
+
+    run(main())
 
 
 def test_a_patience_of_no_seconds_does_not_wait_for_a_server_that_is_not_there() -> None:

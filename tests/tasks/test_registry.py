@@ -130,3 +130,10 @@ def test_a_file_of_names_in_another_encoding_is_told_with_its_line(library: Regi
     (tmp_path / "names.txt").write_bytes(b"law\n" + "法律\n".encode("gb18030"))
     with pytest.raises(TaskError, match=r"names.txt, line 2: not UTF-8 \(byte 0xb7 at offset 4\)"):
         library.expand_task_definition(str(tmp_path / "names.txt"))
+
+
+def test_a_file_of_names_that_lists_itself_is_told(library: Registry, tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text(f"{names}\n")
+    with pytest.raises(TaskError, match="lists itself"):
+        library.expand_task_definition(str(names))

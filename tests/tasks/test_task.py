@@ -261,6 +261,19 @@ def test_a_task_file_in_another_encoding_is_told_with_its_line(tmp_path: Path) -
         load_task(path)
 
 
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ('[generation_grammar]\ntype = "regex"\nvalue = "[0-9"', "not a valid regular expression: unterminated"),
+        ('stop_sequence = ["."]\n[generation_grammar]\ntype = "regex"\nvalue = "[0-9]"', "a stop string would cut it"),
+    ],
+)
+def test_a_grammar_that_would_harm_other_requests_or_itself_is_refused(
+    tmp_path: Path, more: str, expected: str
+) -> None:
+    assert expected in refusal(tmp_path, QA + more)
+
+
 def test_a_missing_task_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(
         TaskError, match=r"nowhere\.toml can't be read: No such file or directory; name a file that exists."

@@ -35,6 +35,9 @@ class Limiter:
 
     Args:
         most: the limit to start from and never to exceed.
+
+    Attributes:
+        answered_at: the loop's time of the last answer to anybody.
     """
 
     def __init__(self, most: int) -> None:
@@ -44,6 +47,7 @@ class Limiter:
         self._changed = asyncio.Condition()
         self._alone = 0
         self._shrunk_at = -1.0
+        self.answered_at = -1.0
 
     @asynccontextmanager
     async def slot(self, *, alone: bool = False) -> AsyncGenerator[None]:
@@ -68,8 +72,9 @@ class Limiter:
         if now - self._shrunk_at >= 1.0:
             self.limit, self._shrunk_at = max(1.0, self.limit / 2), now
 
-    def grow(self) -> None:
-        """One more place for every `limit` successes."""
+    def succeeded(self) -> None:
+        """Notes an answer: one more place for every `limit` of them."""
+        self.answered_at = asyncio.get_running_loop().time()
         self.limit = min(float(self.most), self.limit + 1 / self.limit)
 
     def _free(self, alone: bool) -> bool:
@@ -102,6 +107,7 @@ async def persist(
         EndpointError: the server can't be used any more.
     """
     loop = asyncio.get_running_loop()
+    began = loop.time()
     attempts = 0
     failures = Counter[int | None]()  # by how often such a failure is tolerated
     alone = False
@@ -111,7 +117,7 @@ async def persist(
         try:
             async with limiter.slot(alone=alone):
                 answer = await ask()
-            limiter.grow()
+            limiter.succeeded()
             return answer, attempts
         except Retry as e:
             check_alive()
@@ -129,6 +135,8 @@ async def persist(
             else:
                 failures[e.tries] += 1
                 if failures[e.tries] >= (e.tries or patience.tries):
+                    if e.lost and limiter.answered_at < began:
+                        raise EndpointError(f"{e} ({failures[e.tries]} times), and nothing else is answered.") from e
                     raise SampleError(f"{e} ({failures[e.tries]} times)") from e
                 alone = alone or (isolate and e.shrink)
             if not e.unreachable:

@@ -94,12 +94,12 @@ class Transport:
         except aiohttp.ClientConnectorError as e:
             raise Retry(f"{self.url} does not answer: {e.os_error.strerror or e.os_error}", unreachable=True) from e
         except TimeoutError as e:
-            raise Retry(f"{self.url}{path} was silent for too long", unreachable=True) from e
+            raise Retry(f"{self.url}{path} was silent for too long", lost=True, tries=3) from e
         except aiohttp.ClientPayloadError as e:
             raise Retry(f"{self.url}{path} broke off its answer") from e
         except (aiohttp.ClientError, OSError) as e:
             reason = " ".join(self._redact(str(e)).split()) or type(e).__name__
-            raise Retry(f"the connection to {self.url} broke: {reason}", unreachable=True) from e
+            raise Retry(f"the connection to {self.url} broke: {reason}", lost=True) from e
 
     def _redact(self, text: str) -> str:
         return text.replace(self._key, "***") if self._key else text

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Container, Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
 from tinyeval.config import ModelConfig
@@ -57,6 +57,12 @@ def places(endpoint: Endpoint, model: ModelConfig) -> int:
     return max(1, min(AUTO_CONCURRENCY, endpoint.identity.max_concurrent_requests))
 
 
+def is_done(journalled: Container[Place], task: Task, doc: Doc) -> bool:
+    """Whether every request of a Doc has ended; that they had the same prompts is checked when one has not."""
+    count = len(task.construct_requests(doc, ""))
+    return Place(doc.id, -1) in journalled or all(Place(doc.id, i) in journalled for i in range(count))
+
+
 class Scheduler:
     """Asks one endpoint everything that its journals do not hold yet.
 
@@ -99,19 +105,13 @@ class Scheduler:
 
     def _queue(self, work: list[Work]) -> Iterator[tuple[Work, Preparer, Doc]]:
         for item in work:
-            done = sum(self._is_done(item, d) for d in item.docs)
+            done = sum(is_done(item.journal.done, item.task, d) for d in item.docs)
             self._observer.begin(self._name, item.task.name, len(item.docs), done)
         for item in work:
-            docs = [d for d in item.docs if not self._is_done(item, d)]
+            docs = [d for d in item.docs if not is_done(item.journal.done, item.task, d)]
             preparer = Preparer(self._endpoint, self._model, item.task)
             for doc in docs:
                 yield item, preparer, doc
-
-    def _is_done(self, work: Work, doc: Doc) -> bool:
-        """Whether every request of a Doc is journalled; which prompts they had is checked when one is not."""
-        count = len(work.task.construct_requests(doc, ""))
-        done = work.journal.done
-        return Place(doc.id, -1) in done or all(Place(doc.id, i) in done for i in range(count))
 
     async def _work(self, queue: Iterator[tuple[Work, Preparer, Doc]]) -> None:
         for work, preparer, doc in queue:

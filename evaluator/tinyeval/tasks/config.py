@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import string
 import tomllib
 from collections.abc import Callable, Mapping
@@ -179,8 +180,16 @@ def _check(definition: Definition, path: Path) -> None:
     if definition.gold and definition.choices is None:
         raise refuse("gold", "name the choices too: gold is the right one of them")
     grammar = definition.generation_grammar
-    if grammar and grammar.type == "regex" and not isinstance(grammar.value, str):
-        raise refuse("generation_grammar", "the value of a regex is a text")
+    if grammar and definition.stop_sequence:
+        raise refuse("stop_sequence", "a grammar ends the answer itself, and a stop string would cut it: leave one out")
+    if grammar and grammar.type == "regex":
+        if not isinstance(grammar.value, str):
+            raise refuse("generation_grammar", "the value of a regex is a text")
+        try:
+            re.compile(grammar.value)
+        except re.error as e:
+            # TGI does not check it, and a bad one fails every request of its batch.
+            raise refuse("generation_grammar", f"not a valid regular expression: {e}") from e
     if grammar and grammar.type == "json":
         try:
             jsonschema_rs.validator_for(grammar.value)

@@ -47,10 +47,10 @@ class Registry:
         Raises:
             TaskError: nothing of that name exists; the message has the nearest names.
         """
-        found: list[str] = []
-        for part in (p.strip() for p in text.split(",")):
-            if part:
-                found += self._expand(part)
+        try:
+            found = [name for part in text.split(",") if part.strip() for name in self._expand(part.strip())]
+        except RecursionError as e:
+            raise TaskError(f"{text}: a group or a file of names lists itself.") from e
         if not found:
             raise TaskError(f"no task is named in {text!r}.")
         return list(dict.fromkeys(found))
