@@ -7,9 +7,10 @@ import os
 import secrets
 import subprocess
 import sys
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -47,3 +48,44 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     process.stdout.close()
     process.wait(10)
     log.close()
+
+
+class FakeTgi:
+    """The fake TGI server as a process (see tests/servers/fake_tgi.py)."""
+
+    def __init__(self, url: str, process: subprocess.Popen[bytes]) -> None:
+        self.url, self.process = url, process
+
+    def fail_next(self, *faults: object, route: str = "/generate") -> None:
+        """Lets the next requests to a route end so: a status, "drop", "hang", "cut"."""
+        body = json.dumps({route: faults}).encode()
+        headers = {"content-type": "application/json"}
+        urllib.request.urlopen(urllib.request.Request(f"{self.url}/faults", body, headers)).close()
+
+    def counters(self) -> dict[str, Any]:
+        """What was asked so far."""
+        with urllib.request.urlopen(f"{self.url}/counters") as reply:
+            return json.load(reply)
+
+    def kill(self) -> None:
+        """Ends it without a goodbye."""
+        self.process.kill()
+        self.process.wait()
+
+
+@pytest.fixture
+def fake_tgi() -> Iterator[Callable[..., FakeTgi]]:
+    """Starts fake TGI servers with the flags given."""
+    started: list[FakeTgi] = []
+
+    def start(*flags: str) -> FakeTgi:
+        script = Path(__file__).parent / "servers/fake_tgi.py"
+        process = subprocess.Popen([sys.executable, str(script), "--port", "0", *flags], stdout=subprocess.PIPE)
+        assert process.stdout
+        started.append(FakeTgi(process.stdout.readline().decode().strip(), process))
+        process.stdout.close()
+        return started[-1]
+
+    yield start
+    for server in started:
+        server.kill()

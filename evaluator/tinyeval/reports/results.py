@@ -24,12 +24,12 @@ def write_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
     """Writes results.json, usage.json and the values of each Doc.
 
     Returns:
-        The content of results.json.
+        The content of results.json, as reading the file would give it.
     """
     for model, tasks in scored.items():
         for task, outcome in tasks.items():
             folder.write_lines(model, task, outcome.scores)
-    results = build_results(folder, scored)
+    results: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(build_results(folder, scored)))
     folder.write_json("results.json", results)
     folder.write_json("usage.json", build_usage(folder))
     return results
