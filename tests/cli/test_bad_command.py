@@ -30,11 +30,7 @@ def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     [
         (["run", "-t", "demo|qa_zn"], 2, "tinyeval: no task is named 'demo|qa_zn' (did you mean 'demo|qa_zh'"),
         (["run", "gb.toml"], 2, "tinyeval: gb.toml, line 1: not UTF-8 (byte 0xc5 at offset 2)"),
-        (
-            ["run", "-t", "qa.toml", "-m", "q={url}"],
-            3,
-            "tinyeval: {url} does not answer",
-        ),
+        (["run", "-t", "qa.toml", "-m", "q={url}"], 3, "tinyeval: {url} does not answer"),
         (["score", "begun"], 2, "tinyeval: begun/qwen/custom.qa.jsonl, line 1 is damaged ("),
     ],
 )

@@ -220,7 +220,7 @@ def _byte_level_bpe(tokens: list[str], metadata: Mapping[str, object], family: _
 # --- the pre-tokenizers of llama.cpp ------------------------------------------------------------------------
 # The expressions are applied one after the other, each to the pieces that the one before left; what an
 # expression does not match stays a piece. Where llama.cpp's reading differs from the expression it prints,
-# the reading is written here. Each family is compared with a server in tests/endpoints/test_gguf.py; over all
+# the reading is written here. Each family is compared with a server in tests/endpoints/test_gguf_server.py; over all
 # code points only some letters and signs that came with Unicode 16 (2024) differ, by the age of the tables.
 
 
