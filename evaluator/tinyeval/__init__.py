@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from tinyeval import metrics as metrics
     from tinyeval.api import Run as Run
     from tinyeval.api import load as load
+    from tinyeval.api import preview as preview
     from tinyeval.api import run as run
     from tinyeval.api import run_async as run_async
     from tinyeval.api import score as score
@@ -51,6 +52,7 @@ _HOME = {
     "TaskConfig": "tinyeval.tasks",
     "TinyEvalError": "tinyeval.errors",
     "load": "tinyeval.api",
+    "preview": "tinyeval.api",
     "run": "tinyeval.api",
     "run_async": "tinyeval.api",
     "score": "tinyeval.api",
@@ -72,6 +74,7 @@ __all__ = [
     "TinyEvalError",
     "load",
     "metrics",
+    "preview",
     "run",
     "run_async",
     "score",

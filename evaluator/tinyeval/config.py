@@ -121,6 +121,28 @@ def load(path: Path | None) -> Config:
     return msgspec.structs.replace(config, models=models or EMBEDDED, tasks=tasks)
 
 
+def checked(config: Config) -> Config:
+    """Settings that were made in a program, checked as if they had been read from a file.
+
+    Raises:
+        ConfigError: they say something impossible.
+    """
+    raw = msgspec.to_builtins(config)
+    models = raw.pop("models")
+    decode(raw, Config, "the settings")
+    for name, model in config.models.items():
+        decode(models[name], ModelConfig, "the settings", f"models.{name}")
+        _check_model(model, f"models.{name}", name)
+    return config
+
+
+def absolute(config: Config) -> Config:
+    """Settings that mean the same from any folder: the files they name with their whole paths."""
+    here = Path.cwd()
+    models = {n: msgspec.structs.replace(m, **_relative(m, here)) for n, m in config.models.items()}
+    return msgspec.structs.replace(config, models=models, tasks=[_task_path(t, here) for t in config.tasks])
+
+
 def read_text(path: Path, error: type[UsageError]) -> str:
     """A file's text without its byte order mark.
 
@@ -269,6 +291,8 @@ def _check_model(model: ModelConfig, where: str, name: str) -> None:
     if model.api == "local":
         if model.url is not None:
             raise ConfigError(f'{where}: url and api = "local" exclude each other: the embedded server has no url.')
+        if model.api_key is not None:
+            raise ConfigError(f'{where}: api_key does not go with api = "local": the embedded server makes its own.')
         return
     if model.url is None:
         raise ConfigError(f'{where}: url is missing; name the server, or say api = "local" for the embedded one.')

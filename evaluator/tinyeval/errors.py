@@ -58,7 +58,13 @@ class Unsupported(EndpointError):
 
 
 class SampleError(EndpointError):
-    """One request failed for good; it is recorded with this reason and the run goes on."""
+    """One request failed for good; it is recorded with this reason and the run goes on.
+
+    Attributes:
+        attempts: how often it was asked.
+    """
+
+    attempts = 1
 
 
 class TooLong(SampleError):

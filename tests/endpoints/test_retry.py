@@ -269,10 +269,25 @@ def test_when_nobody_is_answered_the_server_is_to_blame_and_not_the_sample() -> 
         await persist(failing(), limiter, Patience())
         await asyncio.sleep(1)
         with pytest.raises(EndpointError, match="nothing else is answered") as caught:
-            await persist(failing(*[LOST] * 3), limiter, Patience())
+            await persist(failing(*[LOST] * 3), limiter, Patience(), harmless=failing(LOST))
         assert type(caught.value) is EndpointError
 
     run(main())
+
+
+@pytest.mark.parametrize("failure", [PASSING, BROKEN, REFUSED, LOST], ids=str)
+def test_a_sample_that_fails_while_a_harmless_one_is_answered_is_to_blame_itself(failure: Retry) -> None:
+    endless = failing(*[failure] * 500)
+    with pytest.raises(SampleError) as caught:
+        run(persist(endless, Limiter(1), Patience(seconds=30), harmless=failing()))
+    assert caught.value.attempts >= 3
+    with pytest.raises(EndpointError, match="nothing else is answered") as blamed:
+        run(persist(failing(*[failure] * 500), Limiter(1), Patience(seconds=30), harmless=failing(PASSING)))
+    assert not isinstance(blamed.value, SampleError)
+
+
+def test_a_server_that_asks_for_a_day_is_asked_again_after_a_minute() -> None:
+    assert 60 <= run(persist(failing(Retry("busy", overloaded=True, after=86400)), Limiter(1), Patience()))[0] < 61
 
 
 def test_a_patience_of_no_seconds_does_not_wait_for_a_server_that_is_not_there() -> None:

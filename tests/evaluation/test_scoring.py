@@ -211,8 +211,11 @@ def test_what_was_refused_is_in_the_results(tmp_path: Path) -> None:
     folder.connected("eins", msgspec.structs.replace(record, capabilities=lacking, refused={"custom|t": "do this"}))
     results = build_results(folder, score_run(folder))
     assert results["answers"]["eins"]["custom|t"] == {
-        "docs": 2, "failed": 2, "cut_by_length": 0.0, "truncated": 0, "refused": "do this",
+        "docs": 2, "failed": 0, "cut_by_length": 0.0, "truncated": 0, "violations": None, "refused": "do this",
     }  # fmt: skip
+    folder.journal("eins", "custom|t").unlink()
+    scored = score_run(folder)["eins"]["custom|t"]
+    assert [s.error for s in scored.scores] == ["refused: do this"] * 2, "what was answered before stays answered"
     assert results["answers"]["zwei"]["custom|t"]["failed"] == 0
 
 

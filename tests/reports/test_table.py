@@ -20,7 +20,7 @@ def result(value: float | None = 0.5, stderr: float | None = 0.05, n: int = 40, 
 
 
 def answers(**more: Any) -> dict[str, Any]:
-    return {"docs": 40, "failed": 0, "cut_by_length": 0.0, "truncated": 0, "refused": None} | more
+    return {"docs": 40, "failed": 0, "cut_by_length": 0.0, "truncated": 0, "violations": None, "refused": None} | more
 
 
 def results_of(

@@ -23,14 +23,14 @@ def test_instruction_and_input_ask_on_lines_of_their_own_and_the_output_is_the_r
     rows = [
         {"instruction": "翻译", "input": "sea", "output": "海"},
         {"instruction": "你好", "input": "", "output": "你好！", "system": "kept out"},
-        {"instruction": "再见", "output": ""},
+        {"instruction": "再见", "output": "再见！"},
         {"instruction": "", "input": "只有问题", "output": "a"},
         {"instruction": "x", "input": None, "output": "a"},
     ]
     assert task(tmp_path, rows).eval_docs() == [
         Doc(id="0", query="翻译\nsea", references=("海",)),
         Doc(id="1", query="你好", references=("你好！",)),
-        Doc(id="2", query="再见", references=("",)),
+        Doc(id="2", query="再见", references=("再见！",)),
         Doc(id="3", query="只有问题", references=("a",)),
         Doc(id="4", query="x", references=("a",)),
     ]
@@ -70,3 +70,8 @@ def test_a_wrong_row_is_told_with_its_number_and_field(tmp_path: Path, row: dict
     with pytest.raises(DataError) as e:
         task(tmp_path, [{"instruction": "i", "output": "o"}, row]).eval_docs()
     assert str(e.value) == f"{tmp_path / 'rows.json'}, row 2: {expected}"
+
+
+def test_a_row_without_anything_to_compare_with_is_told(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="row 1: the field 'output' is empty"):
+        task(tmp_path, [{"instruction": "x", "output": " "}]).eval_docs()

@@ -297,7 +297,7 @@ def test_a_missing_task_file_is_told(tmp_path: Path) -> None:
         (
             QA,
             {"q": "?", "answers": None},
-            "the field 'answers' = None: expected a text or a list of at least one text.",
+            "references names the field 'answers', but it is null in this row.",
         ),
         (QA, {"q": "?", "answers": [{"a": 1}]}, "the field 'answers' = [{'a': 1}]: expected a text or a list"),
         (QA.replace("Q: {q}\\nA:", "{q}"), {"q": " ", "answers": "x"}, "the prompt is empty."),

@@ -23,7 +23,11 @@ app = typer.Typer(
 )
 app.command("run")(run_command.run)
 app.command("score")(score_command.score)
-app.command("serve", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})(serve_command.serve)
+app.command(
+    "serve",
+    add_help_option=False,  # the server has a help of its own
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []},
+)(serve_command.serve)
 
 
 def _version(value: bool) -> None:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from tinyeval.api import Preview, Run
+    from tinyeval.api import Run
+    from tinyeval.inference.preview import Preview
 
 
 @functools.cache

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tinyeval.cli.render import failures_status, print_json, print_run, stderr, tell
+from tinyeval.cli.render import failures_status, print_json, print_previews, print_run, stderr, tell
 from tinyeval.errors import EndpointError, UsageError
 
 
@@ -36,27 +37,25 @@ def run(
     the embedded server is started, used and stopped.
     """
     from tinyeval import api
-    from tinyeval.config import Config, named_models
-
-    if resume and (config or model or task or output or limit or seed):
-        raise UsageError("--resume takes the settings of the run it names; leave the other settings out.")
-    source: Config | Path | None = api.resumed_config(resume) if resume else config
-    models = named_models(model) if model else None
-    if dry_run:
-        from tinyeval.cli.render import print_previews
-
-        print_previews(api.preview(source, models=models, tasks=task, limit=limit, seed=seed), as_json=json)
-        return
+    from tinyeval.config import Config, named_models, public
+    from tinyeval.inference.plan import make_plan, resumed_config
+    from tinyeval.inference.preview import preview_plan
     from tinyeval.reports.live import Display
 
-    plan = api.make_plan(source, models=models, tasks=task, limit=limit, seed=seed, output=resume or output)
-    again = f"Go on with: tinyeval run --resume {plan.path}"
+    if resume and (config or model or task or output or limit is not None or seed is not None):
+        raise UsageError("--resume takes the settings of the run it names; leave the other settings out.")
+    source: Config | Path | None = resumed_config(resume) if resume else config
+    models = named_models(model) if model else None
+    plan = make_plan(source, models=models, tasks=task, limit=limit, seed=seed, output=resume or output)
+    if dry_run:
+        found = asyncio.run(preview_plan(plan))
+        print_previews(found, as_json=json)
+        raise typer.Exit(1 if any(p.problem for p in found) else 0)
+    secret = any(m.api_key and "api_key" not in public(m) for m in plan.config.models.values())
+    again = "Go on with the same command." if secret else f"Go on with: tinyeval run --resume {plan.path}"
     try:
         with Display(stderr()) as display:
-            finished = api.run(
-                source, models=models, tasks=task, limit=limit, seed=seed, output=plan.path,
-                retry_failed=retry_failed, observer=display, say=tell,
-            )  # fmt: skip
+            finished = api.run_plan(plan, retry_failed=retry_failed, observer=display, say=tell)
     except KeyboardInterrupt:
         tell(f"Interrupted; every answer so far is kept. {again}")
         raise typer.Exit(130) from None

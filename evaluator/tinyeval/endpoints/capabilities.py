@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import re
 from collections.abc import Awaitable, Callable
 
 import msgspec
@@ -12,6 +10,7 @@ import msgspec
 from tinyeval.endpoints.protocol import Endpoint
 from tinyeval.endpoints.retry import Limiter, Patience, persist
 from tinyeval.errors import SampleError, Unsupported
+from tinyeval.grammars import may_obey, obeys
 from tinyeval.records import Grammar, GreedyUntil, Loglikelihood
 
 _UNLIKELY = "zq[0-9]{3}"
@@ -67,6 +66,22 @@ async def prove(endpoint: Endpoint, needs: set[str]) -> dict[str, Capability]:
     return {need: found[need] for need in sorted(needs)}
 
 
+async def prove_grammar(endpoint: Endpoint, grammar: Grammar) -> Capability:
+    """Proves that a server obeys this very grammar: one that it can't compile is dropped without a word.
+
+    Of an answer that ends at the token limit only the beginning is judged; all answers are checked again when scored.
+    """
+    request = GreedyUntil(context=_PROMPT, generation_size=64, grammar=grammar)
+    try:
+        answer, _ = await persist(lambda: endpoint.generate(request), Limiter(1), Patience(tries=5, seconds=60))
+    except SampleError as e:
+        return Capability(False, remedy=f"the server refuses its grammar: {e}")
+    judge = may_obey if answer.finish_reason == "length" else obeys
+    if judge(answer.text, grammar):
+        return Capability(True)
+    return Capability(False, remedy=f"the server does not obey its grammar: it answered {answer.text[:40]!r}")
+
+
 async def _loglikelihood(endpoint: Endpoint) -> Capability:
     response = await endpoint.loglikelihood(Loglikelihood(context=_PROMPT, continuation=" Paris"))
     if response.logprob is None or not math.isfinite(response.logprob) or response.logprob > 0:
@@ -76,25 +91,16 @@ async def _loglikelihood(endpoint: Endpoint) -> Capability:
 
 
 async def _grammar_regex(endpoint: Endpoint) -> Capability:
-    text = await _constrained(endpoint, Grammar(type="regex", value=_UNLIKELY))
-    return _obeyed(bool(re.fullmatch(_UNLIKELY, text.strip())), text, endpoint)
+    return await _obeyed(endpoint, Grammar(type="regex", value=_UNLIKELY))
 
 
 async def _grammar_json(endpoint: Endpoint) -> Capability:
-    text = await _constrained(endpoint, Grammar(type="json", value=_SCHEMA))
-    try:
-        obeyed = json.loads(text) == {"zq": "zq7"}
-    except ValueError:
-        obeyed = False
-    return _obeyed(obeyed, text, endpoint)
+    return await _obeyed(endpoint, Grammar(type="json", value=_SCHEMA))
 
 
-async def _constrained(endpoint: Endpoint, grammar: Grammar) -> str:
-    return (await endpoint.generate(GreedyUntil(context=_PROMPT, generation_size=48, grammar=grammar))).text
-
-
-def _obeyed(obeyed: bool, text: str, endpoint: Endpoint) -> Capability:
-    if obeyed:
+async def _obeyed(endpoint: Endpoint, grammar: Grammar) -> Capability:
+    text = (await endpoint.generate(GreedyUntil(context=_PROMPT, generation_size=48, grammar=grammar))).text
+    if obeys(text.strip(), grammar):
         return Capability(True)
     said = f"asked for a pattern, the server answered {text[:40]!r}"
     return Capability(False, remedy=f"{said}; {_GRAMMAR_HINT[endpoint.identity.api]}")

@@ -9,8 +9,16 @@ from typing import Any, cast
 from tinyeval.errors import EndpointError
 
 
-def chat_renderer(template: str, *, bos_token: str = "", eos_token: str = "") -> Callable[[list[dict[str, str]]], str]:
+def chat_renderer(
+    template: str, *, bos_token: str = "", eos_token: str = "", date: datetime.date | None = None
+) -> Callable[[list[dict[str, str]]], str]:
     """A function from messages to the prompt, generation prompt included.
+
+    Args:
+        template: the model's.
+        bos_token: what the template may write before the prompt.
+        eos_token: what it may write after a turn.
+        date: what a template that prints the date prints; today when None.
 
     Raises:
         EndpointError: the template is malformed; the function raises it when rendering fails.
@@ -23,7 +31,7 @@ def chat_renderer(template: str, *, bos_token: str = "", eos_token: str = "") ->
         raise jinja2.TemplateError(message)
 
     def now(form: str) -> str:
-        return datetime.datetime.now().strftime(form)
+        return (date or datetime.date.today()).strftime(form)
 
     environment = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols])
     cast("dict[str, Any]", environment.globals).update(raise_exception=refuse, strftime_now=now)

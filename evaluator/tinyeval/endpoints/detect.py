@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +13,10 @@ from tinyeval.config import ModelConfig, expand, single_url
 from tinyeval.endpoints.failures import failure
 from tinyeval.endpoints.llamacpp import LlamaCpp
 from tinyeval.endpoints.local import LocalServer
+from tinyeval.endpoints.protocol import Endpoint
 from tinyeval.endpoints.retry import Limiter, Patience, persist
 from tinyeval.endpoints.tgi import Tgi
-from tinyeval.endpoints.tokenizer import LocalTokenizer, check_agreement, load_files
+from tinyeval.endpoints.tokenizer import PROBES, LocalTokenizer, check_agreement, load_files
 from tinyeval.endpoints.transport import Reply, Transport
 from tinyeval.errors import EndpointError
 
@@ -21,7 +24,9 @@ _FIRST = Patience(tries=5, seconds=60, unreachable=0)
 """At the start nobody waits for a server that is not there."""
 
 
-async def connect(name: str, model: ModelConfig, seed: int, folder: Path | None = None) -> LlamaCpp | Tgi:
+async def connect(
+    name: str, model: ModelConfig, seed: int, folder: Path | None = None, date: datetime.date | None = None
+) -> LlamaCpp | Tgi:
     """Opens a served model; starts the embedded server for `api = "local"`.
 
     Args:
@@ -29,6 +34,7 @@ async def connect(name: str, model: ModelConfig, seed: int, folder: Path | None 
         model: its settings.
         seed: of sampled answers.
         folder: where the embedded server writes its log.
+        date: for chat templates that print it; today when None.
 
     Raises:
         ConfigError: a setting is wrong.
@@ -38,68 +44,67 @@ async def connect(name: str, model: ModelConfig, seed: int, folder: Path | None 
     if model.api == "local":
         server = await LocalServer.start(model, folder, where)
         transport = Transport(server.url, server.api_key, model.timeout)
-        try:
-            endpoint = await _llamacpp(
-                transport, await _get(transport, "/props"), model, seed, where, server.model_path
-            )
-        except BaseException:
-            await transport.close()
-            server.stop()
-            raise
-        endpoint.identity = msgspec.structs.replace(
-            endpoint.identity, model_id=server.model_id, model_sha=server.model_sha256
-        )
-        endpoint.check_alive = server.check_alive
-        close = endpoint.close
-
-        async def close_both() -> None:
-            await close()
-            server.stop()
-
-        endpoint.close = close_both
-        return endpoint
-    key = expand(model.api_key, f"{where}.api_key").strip() if model.api_key else None  # a file's last newline
-    transport = Transport(single_url(model, where), key, model.timeout)
+        end = server.stop
+    else:
+        key = expand(model.api_key, f"{where}.api_key").strip() if model.api_key else None  # a file's last newline
+        server, transport = None, Transport(single_url(model, where), key, model.timeout)
+        end = lambda: None  # noqa: E731
     try:
-        return await _dialect(transport, model, seed, where)
+        endpoint = await _dialect(transport, model, seed, where, date, server)
+        if model.max_length:
+            limit = min(model.max_length, endpoint.identity.max_total_tokens)
+            endpoint.identity = msgspec.structs.replace(endpoint.identity, max_total_tokens=limit)
+        mark = await _patiently(lambda: _template_and_tokenizer(endpoint))
+        endpoint.identity = msgspec.structs.replace(endpoint.identity, template_and_tokenizer=mark)
     except BaseException:
         await transport.close()
+        end()
         raise
+    return endpoint
 
 
-async def _dialect(transport: Transport, model: ModelConfig, seed: int, where: str) -> LlamaCpp | Tgi:
+async def _dialect(
+    transport: Transport,
+    model: ModelConfig,
+    seed: int,
+    where: str,
+    date: datetime.date | None,
+    embedded: LocalServer | None,
+) -> LlamaCpp | Tgi:
     info, props = await _get(transport, "/info"), await _get(transport, "/props")
     is_tgi = _has(info, "max_total_tokens", "model_id")
     is_llamacpp = _has(props, "default_generation_settings")
     found = "tgi" if is_tgi else "llamacpp" if is_llamacpp else None
     if found is None:
         raise _stranger(transport, where, info, props)
-    if model.api not in (None, found):
+    if model.api not in (None, "local", found):
         raise EndpointError(
             f'{where}: api = "{model.api}", but {transport.url} speaks {found}; say api = "{found}" or leave it out.'
         )
     if is_tgi:
         same = model.tokenizer == info.json["model_id"]
         files = load_files(model.tokenizer, info.json.get("model_sha") if same else None) if model.tokenizer else None
-        tgi = await _patiently(lambda: Tgi.connect(transport, info.json, seed, files))
-        tgi.generation = model.generation
-        if files:
-            await _patiently(lambda: check_agreement(files.tokenizer, tgi.server_tokenizer, where))
-            tgi.tokenizer = files.tokenizer
-        return tgi
-    return await _llamacpp(transport, props, model, seed, where, None)
-
-
-async def _llamacpp(
-    transport: Transport, props: Reply, model: ModelConfig, seed: int, where: str, gguf: str | None
-) -> LlamaCpp:
-    endpoint = await _patiently(lambda: LlamaCpp.connect(transport, props.json, seed))
+        endpoint = await _patiently(lambda: Tgi.connect(transport, info.json, seed, files, date))
+        local = files.tokenizer if files else None
+    else:
+        endpoint = await _patiently(lambda: LlamaCpp.connect(transport, props.json, seed, date))
+        local = load_files(model.tokenizer).tokenizer if model.tokenizer else None
+        if embedded:
+            endpoint.owns(embedded)
+            local = local or _from_gguf(embedded.model_path)
     endpoint.generation = model.generation
-    tokenizer = load_files(model.tokenizer).tokenizer if model.tokenizer else _from_gguf(gguf) if gguf else None
-    if tokenizer:
-        await _patiently(lambda: check_agreement(tokenizer, endpoint.server_tokenizer, where))
-        endpoint.tokenizer = tokenizer
+    if local:
+        await _patiently(lambda: check_agreement(local, endpoint.server_tokenizer, where))
+        endpoint.tokenizer = local
     return endpoint
+
+
+async def _template_and_tokenizer(endpoint: Endpoint) -> str:
+    """A fingerprint that changes when prompts would be rendered or tokenized in another way."""
+    message = {"role": "user", "content": "1 + 1 = ? 你好"}
+    rendered = await endpoint.render_chat([message]) if endpoint.has_chat_template else ""
+    ids = [(await endpoint.encode_prompt(text)).ids for text in (rendered, *PROBES) if text]
+    return hashlib.sha256(msgspec.json.encode([rendered, ids])).hexdigest()[:16]
 
 
 def _from_gguf(path: str) -> LocalTokenizer | None:

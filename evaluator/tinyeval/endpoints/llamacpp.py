@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import datetime
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, cast
+
+import msgspec
 
 from tinyeval.config import Generation
 from tinyeval.endpoints.chat import chat_renderer
 from tinyeval.endpoints.failures import object_of
 from tinyeval.endpoints.forced import Forced, combine, read_forced
-from tinyeval.endpoints.protocol import Encoding, Identity, Tokenizer, cut_at_stop
+from tinyeval.endpoints.local import LocalServer
+from tinyeval.endpoints.protocol import Encoding, Identity, Tokenizer, continuation_start, cut_at_stop
 from tinyeval.endpoints.transport import Transport
 from tinyeval.errors import EndpointError, SampleError
 from tinyeval.records import FinishReason, GreedyUntil, Loglikelihood, Response
@@ -33,9 +38,12 @@ _NEUTRAL = {
 class LlamaCpp:
     """One llama.cpp server; made by `connect`."""
 
-    def __init__(self, transport: Transport, props: dict[str, Any], model: dict[str, Any], seed: int) -> None:
+    def __init__(
+        self, transport: Transport, props: dict[str, Any], model: dict[str, Any], seed: int, date: datetime.date | None
+    ) -> None:
         self._transport = transport
         self._seed = seed
+        self._embedded: LocalServer | None = None
         meta: dict[str, Any] = model.get("meta") or {}
         self._vocabulary: int = meta.get("n_vocab") or 1 << 18
         self.identity = Identity(
@@ -49,27 +57,33 @@ class LlamaCpp:
         self.server_tokenizer = ServerTokenizer(transport)
         self.tokenizer: Tokenizer = self.server_tokenizer
         self._bos: str = props.get("bos_token") or ""
-        template: str | None = props.get("chat_template")
-        self._render: Callable[[list[dict[str, str]]], str] | None = (
-            chat_renderer(template, bos_token=self._bos, eos_token=props.get("eos_token") or "") if template else None
-        )
+        self._template: str | None = props.get("chat_template")
+        self._eos: str = props.get("eos_token") or ""
+        self._render = self._renderer(date) if self._template else None
         self._server_renders = False
         self._whole_token = 0
-        self.check_alive: Callable[[], None] = lambda: None
 
     @classmethod
-    async def connect(cls, transport: Transport, props: dict[str, Any], seed: int) -> LlamaCpp:
-        """Completes what `/props` tells; checks the local rendering of the chat template once."""
+    async def connect(
+        cls, transport: Transport, props: dict[str, Any], seed: int, date: datetime.date | None = None
+    ) -> LlamaCpp:
+        """Completes what `/props` tells; checks the local rendering of the chat template once.
+
+        Args:
+            transport: to the server.
+            props: its `/props`.
+            seed: of sampled answers.
+            date: for templates that print it; today when None.
+        """
         models = await transport.get("/v1/models")
         listed: list[dict[str, Any]] = object_of(models, f"{transport.url}/v1/models").get("data") or [{}]
-        self = cls(transport, props, listed[0], seed)
+        self = cls(transport, props, listed[0], seed, date)
         self._whole_token = (await self.server_tokenizer.encode("a")).ids[-1]
-        if self._render:
+        if self._template:
             probe = [{"role": "user", "content": "What is 1 + 1? 你好"}]
-            reply = await transport.post("/apply-template", {"messages": probe})
-            theirs = object_of(reply, f"{transport.url}/apply-template", "prompt")["prompt"]
-            try:
-                self._server_renders = self._render(probe) != theirs
+            theirs = (await self._post("/apply-template", {"messages": probe}, "prompt"))["prompt"]
+            try:  # the server prints today's date, whatever date ours prints
+                self._server_renders = self._renderer(None)(probe) != theirs
             except EndpointError:
                 self._server_renders = True
         return self
@@ -79,6 +93,19 @@ class LlamaCpp:
         """See Endpoint."""
         return self._render is not None
 
+    def _renderer(self, date: datetime.date | None) -> Callable[[list[dict[str, str]]], str]:
+        return chat_renderer(self._template or "", bos_token=self._bos, eos_token=self._eos, date=date)
+
+    def owns(self, server: LocalServer) -> None:
+        """Makes the embedded server's life this endpoint's."""
+        self._embedded = server
+        self.identity = msgspec.structs.replace(self.identity, model_id=server.model_id, model_sha=server.model_sha256)
+
+    def check_alive(self) -> None:
+        """See Endpoint."""
+        if self._embedded:
+            self._embedded.check_alive()
+
     async def encode_prompt(self, prompt: str) -> Encoding:
         """See Endpoint; a BOS that the chat template has written is not added again."""
         return await self.tokenizer.encode(prompt, special=not (self._bos and prompt.startswith(self._bos)))
@@ -86,7 +113,7 @@ class LlamaCpp:
     async def render_chat(self, messages: list[dict[str, str]]) -> str:
         """See Endpoint."""
         if self._server_renders or self._render is None:
-            return (await self._post("/apply-template", {"messages": messages}))["prompt"]
+            return (await self._post("/apply-template", {"messages": messages}, "prompt"))["prompt"]
         return self._render(messages)
 
     async def generate(self, request: GreedyUntil) -> Response:
@@ -111,9 +138,9 @@ class LlamaCpp:
         if request.grammar and request.grammar.type == "json":
             body["json_schema"] = request.grammar.value
         elif request.grammar:
-            pattern = str(request.grammar.value).replace("/", r"\/")
+            pattern = re.sub(r"(?<!\\)((?:\\\\)*)/", r"\1\/", str(request.grammar.value))  # "/" ends it, "\/" does not
             body["grammar"] = f"%llguidance {{}}\nstart: /{pattern}/"
-        reply = await self._post("/completion", body)
+        reply = await self._post("/completion", body, "content")
         text, finish = str(reply["content"]), _FINISH.get(reply.get("stop_type", ""), "stop")
         cut = cut_at_stop(text, request.stop_sequence)
         return Response(
@@ -150,22 +177,13 @@ class LlamaCpp:
     async def close(self) -> None:
         """See Endpoint."""
         await self._transport.close()
+        if self._embedded:
+            self._embedded.stop()
 
     async def _split(self, request: Loglikelihood) -> tuple[list[int], int, Sequence[bytes]]:
-        """The tokens of context and continuation together, and where the continuation begins among them.
-
-        A token that merges the end of the context with the beginning of the continuation belongs to the latter.
-        """
+        """The tokens of context and continuation together, where the continuation begins, and the tokens' bytes."""
         whole = await self.encode_prompt(request.context + request.continuation)
-        context = (await self.encode_prompt(request.context)).ids
-        start = next(
-            (i for i, (a, b) in enumerate(zip(context, whole.ids, strict=False)) if a != b),
-            min(len(context), len(whole.ids)),
-        )
-        if start == 0:
-            raise SampleError("the log-likelihood of a continuation needs a context of at least one token before it")
-        if start == len(whole.ids):
-            raise SampleError("the continuation has no token of its own")
+        start = continuation_start((await self.encode_prompt(request.context)).ids, whole.ids)
         if len(whole.ids) > self.identity.max_total_tokens:
             raise SampleError(f"context and continuation have {len(whole.ids)} tokens, more than the server's limit")
         return whole.ids, start, whole.pieces
@@ -200,10 +218,11 @@ class LlamaCpp:
                 "cache_prompt": True,
                 "stream": False,
             },
+            "completion_probabilities",
         )
 
-    async def _post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        return object_of(await self._transport.post(path, body), self._transport.url + path)
+    async def _post(self, path: str, body: dict[str, Any], *needed: str) -> dict[str, Any]:
+        return object_of(await self._transport.post(path, body), self._transport.url + path, *needed)
 
 
 class ServerTokenizer:

@@ -41,6 +41,7 @@ class LocalServer:
         self.model_id: str = ready["model_id"]
         self.model_sha256: str | None = ready["model_sha256"]
         self.api_key = api_key
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     @classmethod
     async def start(cls, model: ModelConfig, folder: Path | None, where: str) -> LocalServer:
@@ -55,9 +56,8 @@ class LocalServer:
             ConfigError: it can't start for a reason the user can mend.
             EndpointError: it died.
         """
-        if folder is None:
-            folder = Path(tempfile.mkdtemp(prefix="tinyserve-"))
-        log = folder / LOG
+        temporary = tempfile.TemporaryDirectory(prefix="tinyserve-") if folder is None else None
+        log = Path(temporary.name if temporary else folder or "") / LOG
         await asyncio.to_thread(_download, model, where)
         command = [sys.executable, "-m", "tinyserve", "--die-with-parent"]
         for option, value in (
@@ -83,7 +83,9 @@ class LocalServer:
                 reason = log.read_text("utf-8", "replace").strip().splitlines()[-1].removeprefix("tinyserve: ")
                 raise ConfigError(f"{where}: the embedded server: {reason}")
             raise EndpointError(f"{where}: the embedded server did not start ({_status(status)}). {_tail(log)}")
-        return cls(process, msgspec.json.decode(line), key, log)
+        server = cls(process, msgspec.json.decode(line), key, log)
+        server._temporary = temporary
+        return server
 
     def check_alive(self) -> None:
         """Raises EndpointError with the last lines of the log if the process has ended."""
@@ -94,6 +96,8 @@ class LocalServer:
     def stop(self) -> None:
         """Ends the process; closing its standard input is enough, a kill follows when it is not."""
         _end(self._process)
+        if self._temporary:
+            self._temporary.cleanup()
 
 
 def _download(model: ModelConfig, where: str) -> None:

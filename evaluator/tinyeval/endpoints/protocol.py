@@ -7,6 +7,7 @@ from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 
+from tinyeval.errors import SampleError
 from tinyeval.records import GreedyUntil, Loglikelihood, Response
 
 Api = Literal["tgi", "llamacpp"]
@@ -20,7 +21,8 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
         model_id: as the server names it.
         model_sha: the model's revision, where told.
         version: the server's, where told.
-        max_total_tokens: tokens of prompt and answer together.
+        template_and_tokenizer: fingerprint of how prompts are rendered and tokenized.
+        max_total_tokens: tokens of prompt and answer together: the server's limit, or the settings' if lower.
         max_input_tokens: tokens of the prompt, where limited by itself.
         max_concurrent_requests: requests it works on at once.
         max_stop_sequences: stop strings a request; None is unlimited.
@@ -30,6 +32,7 @@ class Identity(msgspec.Struct, frozen=True, kw_only=True):
     model_id: str
     model_sha: str | None = None
     version: str | None = None
+    template_and_tokenizer: str = ""
     max_total_tokens: int
     max_input_tokens: int | None = None
     max_concurrent_requests: int
@@ -104,6 +107,23 @@ class Endpoint(Protocol):
     async def close(self) -> None:
         """Closes connections and stops what was started."""
         ...
+
+
+def continuation_start(context: Sequence[int], whole: Sequence[int]) -> int:
+    """Where a continuation begins among the tokens of context and continuation together.
+
+    A token that merges the end of the context with the beginning of the continuation belongs to the latter.
+
+    Raises:
+        SampleError: the context, or the continuation, has no token of its own.
+    """
+    common = min(len(context), len(whole))
+    start = next((i for i, (a, b) in enumerate(zip(context, whole, strict=False)) if a != b), common)
+    if start == 0:
+        raise SampleError("the log-likelihood of a continuation needs a context of at least one token before it")
+    if start == len(whole):
+        raise SampleError("the continuation has no token of its own")
+    return start
 
 
 def cut_at_stop(text: str, stops: tuple[str, ...]) -> str | None:

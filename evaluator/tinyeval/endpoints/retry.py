@@ -13,6 +13,9 @@ from tinyeval.errors import EndpointError, Retry, SampleError
 
 T = TypeVar("T")
 
+_LONGEST_PAUSE = 60.0
+"""Seconds: a server that asks to wait longer is asked again after this."""
+
 
 class Patience(NamedTuple):
     """How long to try.
@@ -88,6 +91,7 @@ async def persist(
     *,
     isolate: bool = False,
     check_alive: Callable[[], None] = lambda: None,
+    harmless: Callable[[], Awaitable[object]] | None = None,
 ) -> tuple[T, int]:
     """Asks until there is an answer.
 
@@ -98,6 +102,8 @@ async def persist(
         isolate: after a failure that calls for less load (a broken batch), ask alone: a bad grammar fails
             every request of its batch, and only alone shows which one it is.
         check_alive: raises the reason why the server can't answer any more, if it knows one.
+        harmless: asks something that any working server answers. When a request is given up and nobody else has
+            been answered meanwhile, it shows whether the request or the server is to blame.
 
     Returns:
         The answer and the number of attempts.
@@ -119,15 +125,19 @@ async def persist(
                 answer = await ask()
             limiter.succeeded()
             return answer, attempts
+        except SampleError as e:
+            e.attempts = attempts
+            raise
         except Retry as e:
             check_alive()
             now = loop.time()
             if e.shrink:
                 limiter.shrink()
+            given_up = None
             if e.overloaded:
                 refused_since = refused_since or now
                 if now - refused_since > patience.seconds:
-                    raise SampleError(f"{e}, for {patience.seconds:.0f} s") from e
+                    given_up = f", for {patience.seconds:.0f} s"
             elif e.unreachable:
                 unreachable_since = unreachable_since or now
                 if now - unreachable_since >= patience.unreachable:
@@ -135,12 +145,26 @@ async def persist(
             else:
                 failures[e.tries] += 1
                 if failures[e.tries] >= (e.tries or patience.tries):
-                    if e.lost and limiter.answered_at < began:
-                        raise EndpointError(f"{e} ({failures[e.tries]} times), and nothing else is answered.") from e
-                    raise SampleError(f"{e} ({failures[e.tries]} times)") from e
+                    given_up = f" ({failures[e.tries]} times)"
                 alone = alone or (isolate and e.shrink)
+            if given_up:
+                if limiter.answered_at < began and harmless and not await _answers(harmless, limiter):
+                    raise EndpointError(f"{e}{given_up}, and nothing else is answered either.") from e
+                error = SampleError(f"{e}{given_up}")
+                error.attempts = attempts
+                raise error from e
             if not e.unreachable:
                 unreachable_since = None
             exponent = min(5, attempts - 1)
-            pause = max(e.after or 0.0, patience.pause * 2**exponent * random.uniform(0.5, 1.0))
+            asked_for = min(e.after or 0.0, _LONGEST_PAUSE)
+            pause = max(asked_for, patience.pause * 2**exponent * random.uniform(0.5, 1.0))
         await asyncio.sleep(pause)
+
+
+async def _answers(harmless: Callable[[], Awaitable[object]], limiter: Limiter) -> bool:
+    try:
+        async with limiter.slot():
+            await harmless()
+    except Retry:
+        return False
+    return True

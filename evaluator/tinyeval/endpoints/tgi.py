@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import math
 from collections.abc import Callable
 from typing import Any, cast
@@ -9,7 +10,7 @@ from typing import Any, cast
 from tinyeval.config import Generation
 from tinyeval.endpoints.chat import chat_renderer
 from tinyeval.endpoints.failures import object_of, objects_of
-from tinyeval.endpoints.protocol import Encoding, Identity, Tokenizer, cut_at_stop
+from tinyeval.endpoints.protocol import Encoding, Identity, Tokenizer, continuation_start, cut_at_stop
 from tinyeval.endpoints.tokenizer import Files
 from tinyeval.endpoints.transport import Transport
 from tinyeval.errors import EndpointError, SampleError, Unsupported
@@ -28,7 +29,8 @@ class Tgi:
         self._seed = seed
         self.generation = Generation()
         total: int = info.get("max_total_tokens") or 0
-        self._identity = Identity(
+        self._server_limit = total
+        self.identity = Identity(
             api="tgi",
             model_id=info.get("model_id") or "unknown",
             model_sha=info.get("model_sha"),
@@ -43,10 +45,16 @@ class Tgi:
         self._render: Callable[[list[dict[str, str]]], str] | None = None
         self._server_renders = False
         self._bos = ""
-        self.check_alive: Callable[[], None] = lambda: None
 
     @classmethod
-    async def connect(cls, transport: Transport, info: dict[str, Any], seed: int, files: Files | None) -> Tgi:
+    async def connect(
+        cls,
+        transport: Transport,
+        info: dict[str, Any],
+        seed: int,
+        files: Files | None,
+        date: datetime.date | None = None,
+    ) -> Tgi:
         """Completes what `/info` tells.
 
         Args:
@@ -54,15 +62,18 @@ class Tgi:
             info: its `/info`.
             seed: of sampled answers.
             files: the model's tokenizer, if named.
+            date: for templates that print it; today when None.
 
         Raises:
             EndpointError: the server tells no limit.
         """
         self = cls(transport, info, seed)
-        if not self._identity.max_total_tokens:
+        if not self.identity.max_total_tokens:
             raise EndpointError(f"{transport.url}/info tells no max_total_tokens; is it TGI 1.0 or newer?")
         if files and files.chat_template:
-            self._render = chat_renderer(files.chat_template, bos_token=files.bos_token, eos_token=files.eos_token)
+            self._render = chat_renderer(
+                files.chat_template, bos_token=files.bos_token, eos_token=files.eos_token, date=date
+            )
         else:
             reply = await transport.post("/chat_tokenize", {"messages": [{"role": "user", "content": "1"}]})
             if reply.status not in (404, 405, 422):  # no template, or no such route
@@ -71,11 +82,6 @@ class Tgi:
         if self.has_chat_template:
             await self._find_bos()
         return self
-
-    @property
-    def identity(self) -> Identity:
-        """See Endpoint."""
-        return self._identity
 
     @property
     def has_chat_template(self) -> bool:
@@ -92,8 +98,8 @@ class Tgi:
 
     async def generate(self, request: GreedyUntil) -> Response:
         """See Endpoint."""
-        size = request.generation_size
         asked = await self._new_tokens(request)
+        size = request.generation_size or asked
         parameters = self._sampling(self.generation) | {
             "max_new_tokens": asked,
             "stop": self._stops(request),
@@ -123,10 +129,7 @@ class Tgi:
         """
         text = request.context + request.continuation
         whole, context = (await self.encode_prompt(text)).ids, (await self.encode_prompt(request.context)).ids
-        common = min(len(context), len(whole))
-        start = next((i for i, (a, b) in enumerate(zip(context, whole, strict=False)) if a != b), common)
-        if start in (0, len(whole)):
-            raise SampleError("the continuation, or the context before it, has no token of its own")
+        start = continuation_start(context, whole)
         parameters = self._sampling(Generation()) | {
             "max_new_tokens": 1,
             "decoder_input_details": True,
@@ -149,6 +152,9 @@ class Tgi:
             raise Unsupported("the server leaves out prompt log-probabilities after the first token")
         return Response(logprob=math.fsum(logprobs), prompt_tokens=start, completion_tokens=len(whole) - start)
 
+    def check_alive(self) -> None:
+        """See Endpoint; only its silence tells."""
+
     async def close(self) -> None:
         """See Endpoint."""
         await self._transport.close()
@@ -161,11 +167,12 @@ class Tgi:
         size = request.generation_size
         if request.grammar and size and size > _LEG:
             raise SampleError(f"TGI restarts a grammar after {_LEG} tokens: ask for a generation_size of at most that")
-        if (size and size <= _LEG) or (size is None and not request.grammar):
+        limited = self.identity.max_total_tokens < self._server_limit
+        if (size and size <= _LEG) or (size is None and not request.grammar and not limited):
             return size
-        room = self._identity.max_total_tokens - len((await self.encode_prompt(request.context)).ids)
+        room = self.identity.max_total_tokens - len((await self.encode_prompt(request.context)).ids)
         if size is None:
-            return max(1, min(_LEG, room))
+            return max(1, min(_LEG, room) if request.grammar else room)
         return size if math.ceil(size / _LEG) * _LEG <= room else None
 
     def _sampling(self, g: Generation) -> dict[str, Any]:
@@ -179,7 +186,7 @@ class Tgi:
 
     def _stops(self, request: GreedyUntil) -> list[str]:
         """As many as the server takes; the rest are cut locally. An empty one would match everywhere."""
-        return [stop for stop in request.stop_sequence if stop][: self._identity.max_stop_sequences]
+        return [stop for stop in request.stop_sequence if stop][: self.identity.max_stop_sequences]
 
     async def _rendered(self, messages: list[dict[str, str]]) -> str:
         if self._render:

@@ -10,10 +10,11 @@ import msgspec
 from tinyeval import metrics
 from tinyeval.errors import TaskError
 from tinyeval.evaluation.statistics import summarize
+from tinyeval.grammars import obeys
 from tinyeval.inference.folder import RunFolder, models_of
-from tinyeval.inference.journal import Entry, Place, read
+from tinyeval.inference.journal import UNPREPARED, Entry, Place, read
 from tinyeval.metrics import Metric
-from tinyeval.records import Doc, Result, Score
+from tinyeval.records import Doc, Grammar, Result, Score
 
 UNASKED = "not answered yet: run the same command again"
 
@@ -26,6 +27,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
         failed: without a score.
         cut_by_length: share of the generated answers that ended at the token limit; None if none was generated.
         truncated: Docs whose prompt was cut.
+        violations: answers that break the task's grammar, though they were not cut; None without a grammar.
         refused: why the task was not asked at all.
     """
 
@@ -33,6 +35,7 @@ class Answers(msgspec.Struct, frozen=True, kw_only=True):
     failed: int
     cut_by_length: float | None
     truncated: int
+    violations: int | None = None
     refused: str | None = None
 
 
@@ -63,12 +66,18 @@ def score_run(folder: RunFolder) -> dict[str, dict[str, TaskScores]]:
             except KeyError as e:
                 raise TaskError(f"{task}: {e.args[0]}") from e
             entries = read(folder.journal(model, task))
-            outcome[model][task] = score_task(wanted, folder.docs(task), entries, refused.get(task))
+            grammar = msgspec.convert(record.settings["tasks"][task]["generation_grammar"], Grammar | None)
+            docs = folder.docs(task, known.effective_num_docs)
+            outcome[model][task] = score_task(wanted, docs, entries, refused.get(task), grammar)
     return outcome
 
 
 def score_task(
-    wanted: Sequence[Metric], docs: Sequence[Doc], entries: dict[Place, Entry], refused: str | None = None
+    wanted: Sequence[Metric],
+    docs: Sequence[Doc],
+    entries: dict[Place, Entry],
+    refused: str | None = None,
+    grammar: Grammar | None = None,
 ) -> TaskScores:
     """Scores one journal.
 
@@ -77,6 +86,7 @@ def score_task(
         docs: the task's Docs.
         entries: the journal.
         refused: why the task was not asked, if it was not.
+        grammar: what the answers had to look like.
     """
     scores = [_score(wanted, doc, entries, refused) for doc in docs]
     failed = sum(s.error is not None for s in scores)
@@ -86,20 +96,23 @@ def score_task(
     used = [e for e in entries.values() if e.response is not None]
     finished = [r for e in used if (r := e.response) is not None and r.finish_reason is not None]
     cut = sum(r.finish_reason == "length" for r in finished)
+    violations = None
+    if grammar:  # an answer that was cut by length can't be whole
+        whole = [r for r in finished if r.finish_reason != "length"]
+        violations = sum(not obeys(r.text, grammar) for r in whole)
     answers = Answers(
         docs=len(docs),
         failed=failed,
         cut_by_length=cut / len(finished) if finished else None,
         truncated=len({e.doc for e in used if e.removed}),
+        violations=violations,
         refused=refused,
     )
     return TaskScores(results=results, answers=answers, scores=scores)
 
 
 def _score(wanted: Sequence[Metric], doc: Doc, entries: dict[Place, Entry], refused: str | None) -> Score:
-    if refused:
-        return Score(doc=doc.id, error=f"refused: {refused}")
-    unprepared = entries.get(Place(doc.id, -1))
+    unprepared = entries.get(Place(doc.id, UNPREPARED))
     if unprepared:
         return Score(doc=doc.id, error=unprepared.error)
     generates = any(m.needs == "generative" for m in wanted)
@@ -108,10 +121,12 @@ def _score(wanted: Sequence[Metric], doc: Doc, entries: dict[Place, Entry], refu
     found = [entries.get(Place(doc.id, i)) for i in range(count)]
     for entry in found:
         if entry is None:
-            return Score(doc=doc.id, error=UNASKED)
+            return Score(doc=doc.id, error=f"refused: {refused}" if refused else UNASKED)
         if entry.response is None:
             return Score(doc=doc.id, error=entry.error)
     responses = [e.response for e in found if e and e.response]
+    if generates and responses[0].finish_reason is None:
+        return Score(doc=doc.id, error="the journal's answer is no generation: the task asked for something else then")
     values: dict[str, float] = {}
     for metric in wanted:
         if metric.needs == "generative":

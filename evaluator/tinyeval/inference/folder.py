@@ -9,16 +9,17 @@ docs/<task>.jsonl           the Docs, frozen when the run began
 from __future__ import annotations
 
 import contextlib
+import datetime
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
-from tinyeval.config import Config, public
+from tinyeval.config import Config, absolute, public
 from tinyeval.endpoints.capabilities import Capability
 from tinyeval.endpoints.protocol import Identity
 from tinyeval.errors import RunError
@@ -27,7 +28,11 @@ from tinyeval.tasks import Task, digest
 from tinyeval.version import VERSION
 
 _ASKED = ("generation_size", "stop_sequence", "generation_grammar", "truncate", "chat")
-_SHAPING = ("chat", "generation", "max_length", "model", "revision", "tokenizer")
+_SHAPING = ("chat", "generation", "max_length")
+NAMING = ("model", "revision", "tokenizer")
+"""Settings that name files: compared, but no part of results.json, where the server's identity stands for them."""
+VOLATILE = "max_concurrent_requests"
+"""The one part of an identity that shapes no request."""
 
 
 class TaskRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +68,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         tasks: by identity, in order.
         models: by name, filled when the endpoint is connected.
         config: the configuration, to go on with; no secrets.
+        date: when the run was begun (ISO 8601): what a chat template that prints the date prints to its end.
     """
 
     tinyeval: str = VERSION
@@ -70,6 +76,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     tasks: dict[str, TaskRecord]
     models: dict[str, ModelRecord] = {}
     config: dict[str, Any] = {}
+    date: str = ""
 
 
 class RunFolder:
@@ -97,32 +104,28 @@ class RunFolder:
         except (msgspec.DecodeError, UnicodeDecodeError) as e:
             raise RunError(f"{file} is damaged: {e}.") from e
 
-    def begin(self, config: Config, tasks: dict[str, Task], docs: dict[str, list[Doc]]) -> bool:
+    def begin(self, config: Config, tasks: dict[str, Task], docs: dict[str, list[Doc]]) -> RunRecord | None:
         """Creates the run, or checks that it is this one.
 
         Returns:
-            Whether it existed.
+            The record of the last sitting, or None if this is the first.
 
         Raises:
             RunError: the folder can't be written, holds something else, or belongs to other settings.
         """
         now = settings(config, tasks, docs)
         _check_file_names(tasks)
-        exists = self._exists()
+        before = self.record if self._exists() else None
         models: dict[str, ModelRecord] = {}
-        if exists:
-            before = self.record
+        date = datetime.date.today().isoformat()
+        if before:
             changed = differences(before.settings, now)
             if changed:
                 raise RunError(
                     f"{self.path} is a run with other settings: {'; '.join(changed[:4])}. "
                     "Choose another folder with -o, or go back to those settings."
                 )
-            models = before.models
-        elif self.path.is_dir() and any(self.path.iterdir()):
-            raise RunError(f"{self.path} exists and is not the folder of a run; choose another with -o.")
-        for name in tasks:
-            self._write(f"docs/{file_name(name)}.jsonl", b"".join(msgspec.json.encode(d) + b"\n" for d in docs[name]))
+            models, date = before.models, before.date
         records = {
             name: TaskRecord(
                 metric=list(task.config.definition.metric),
@@ -133,15 +136,49 @@ class RunFolder:
             )
             for name, task in tasks.items()
         }
-        written = msgspec.to_builtins(config) | {"models": {n: public(m) for n, m in config.models.items()}}
-        self.save(RunRecord(settings=now, tasks=records, models=models, config=written))
-        return exists
+        whole = absolute(config)
+        written = msgspec.to_builtins(whole) | {"models": {n: public(m) for n, m in whole.models.items()}}
+        # run.json first: whenever this is cut short, the same command finds its run.
+        self.save(RunRecord(settings=now, tasks=records, models=models, config=written, date=date))
+        for name in tasks:
+            self._write(f"docs/{file_name(name)}.jsonl", b"".join(msgspec.json.encode(d) + b"\n" for d in docs[name]))
+        return before
+
+    @contextlib.contextmanager
+    def locked(self) -> Generator[None]:
+        """Keeps other processes from going on with the same run meanwhile.
+
+        Raises:
+            RunError: one is at it, or the folder can't be written.
+        """
+        from filelock import FileLock, Timeout
+
+        self._exists()
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            lock = FileLock(self.path / ".lock")
+            lock.acquire(blocking=False)
+        except Timeout as e:
+            raise RunError(f"another process is at the run in {self.path}; wait for it, or choose another -o.") from e
+        except OSError as e:
+            reason = "Not a directory" if isinstance(e, FileExistsError) else e.strerror
+            raise RunError(f"{self.path} can't be written: {reason}; choose another folder with -o.") from e
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _exists(self) -> bool:
+        """Whether there is a run; anything else in its place is refused."""
         try:
-            return (self.path / "run.json").exists()
+            if (self.path / "run.json").exists():
+                return True
+            strange = self.path.is_dir() and any(not p.name.startswith(".") for p in self.path.iterdir())
         except OSError as e:
             raise RunError(f"{self.path} can't be a folder: {e.strerror}; choose another with -o.") from e
+        if strange:
+            raise RunError(f"{self.path} exists and is not the folder of a run; choose another with -o.")
+        return False
 
     def save(self, record: RunRecord) -> None:
         """Writes run.json."""
@@ -157,8 +194,8 @@ class RunFolder:
         if name in record.models:
             before, now = (msgspec.to_builtins(m.identity) for m in (record.models[name], model))
             changed = differences(
-                {k: v for k, v in before.items() if k != "max_concurrent_requests"},
-                {k: v for k, v in now.items() if k != "max_concurrent_requests"},
+                {k: v for k, v in before.items() if k != VOLATILE},
+                {k: v for k, v in now.items() if k != VOLATILE},
             )
             if changed:
                 raise RunError(
@@ -167,8 +204,16 @@ class RunFolder:
                 )
         self.save(msgspec.structs.replace(record, models={**record.models, name: model}))
 
-    def docs(self, task: str) -> list[Doc]:
-        """The Docs of a task as they were asked."""
+    def docs(self, task: str, wanted: int) -> list[Doc]:
+        """The Docs of a task as they were asked.
+
+        Args:
+            task: its identity.
+            wanted: how many there must be.
+
+        Raises:
+            RunError: the file is damaged.
+        """
         path = self.path / "docs" / f"{file_name(task)}.jsonl"
         try:
             docs = [msgspec.json.decode(line, type=Doc) for line in path.read_bytes().split(b"\n") if line]
@@ -176,7 +221,7 @@ class RunFolder:
             raise RunError(f"{path} can't be read: {e.strerror}.") from e
         except msgspec.DecodeError as e:
             raise RunError(f"{path} is damaged: {e}.") from e
-        if len(docs) != (wanted := self.record.tasks[task].effective_num_docs):
+        if len(docs) != wanted:
             raise RunError(f"{path} is damaged: it has {len(docs)} of {wanted} Docs.")
         return docs
 
@@ -220,11 +265,11 @@ def settings(config: Config, tasks: dict[str, Task], docs: dict[str, list[Doc]])
     asked: dict[str, Any] = {}
     for name, task in tasks.items():
         definition = msgspec.to_builtins(task.config.definition)
-        asked[name] = {"docs": digest(docs[name])} | {k: definition[k] for k in _ASKED}
+        asked[name] = {"docs": digest(docs[name]), "asks": sorted(task.needs)} | {k: definition[k] for k in _ASKED}
     models: dict[str, Any] = {}
-    for name, model in config.models.items():
+    for name, model in absolute(config).models.items():
         values = msgspec.to_builtins(model)
-        models[name] = {k: values[k] for k in _SHAPING}
+        models[name] = {k: values[k] for k in (*_SHAPING, *NAMING)}
     return {"tasks": asked, "models": models, "limit": config.limit, "seed": config.seed}
 
 

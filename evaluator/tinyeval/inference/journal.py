@@ -23,7 +23,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         doc: the Doc's id.
-        index: the request's place among those of its Doc; -1 when no request could be made.
+        index: the request's place among those of its Doc; UNPREPARED when no request could be made.
         key: fingerprint of the request as planned.
         prompt: as it was sent.
         continuation: what was scored after it, for a log-likelihood.
@@ -44,6 +44,10 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str | None = None
     attempts: int = 1
     seconds: float = 0.0
+
+
+UNPREPARED = -1
+"""The index of an entry that says why a Doc's requests could not be made."""
 
 
 class Place(NamedTuple):
@@ -84,15 +88,16 @@ class Journal:
         except OSError as e:
             raise RunError(f"{path} can't be written: {e.strerror}; choose another folder with -o.") from e
         whole = 0
+        found: dict[Place, Entry] = {}
         try:
-            for entry, end in _lines(path):
-                whole = end
-                if entry.error is None or not retry_failed:
-                    self.done[Place(entry.doc, entry.index)] = entry.key
+            for entry, whole in lines(path):  # noqa: B007
+                _place(found, entry)
         except RunError:
             self.close()
             raise
-        os.ftruncate(self._fd, whole)
+        if whole < os.fstat(self._fd).st_size:
+            os.ftruncate(self._fd, whole)
+        self.done = {p: e.key for p, e in found.items() if e.error is None or not retry_failed}
 
     def append(self, entry: Entry) -> None:
         """Writes an entry; it survives the process from here on.
@@ -123,11 +128,26 @@ def read(path: Path) -> dict[Place, Entry]:
     Raises:
         RunError: a line before the last is damaged.
     """
-    return {Place(e.doc, e.index): e for e, _ in _lines(path)} if path.exists() else {}
+    found: dict[Place, Entry] = {}
+    if path.exists():
+        for entry, _ in lines(path):
+            _place(found, entry)
+    return found
 
 
-def _lines(path: Path) -> Iterator[tuple[Entry, int]]:
-    """Whole entries and the offset behind each; a torn last line is left out."""
+def _place(found: dict[Place, Entry], entry: Entry) -> None:
+    """The last entry of a place counts, and a Doc either could be prepared or could not, whichever came last."""
+    if entry.index >= 0:
+        found.pop(Place(entry.doc, UNPREPARED), None)
+    found[Place(entry.doc, entry.index)] = entry
+
+
+def lines(path: Path) -> Iterator[tuple[Entry, int]]:
+    """Whole entries in the order of their writing and the offset behind each; a torn last line is left out.
+
+    Raises:
+        RunError: a line before the last is damaged, or the file can't be read.
+    """
     at = 0
     try:
         opened = path.open("rb")

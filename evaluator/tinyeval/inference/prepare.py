@@ -33,9 +33,6 @@ class Preparer:
         endpoint: who is asked.
         model: its settings.
         task: what is asked.
-
-    Raises:
-        SampleError: the answer alone does not fit into the context.
     """
 
     def __init__(self, endpoint: Endpoint, model: ModelConfig, task: Task) -> None:
@@ -43,7 +40,7 @@ class Preparer:
         self._manager = PromptManager(chat=wanted and task.config.definition.chat)
         self._endpoint = endpoint
         self._task = task
-        self._limit = min(endpoint.identity.max_total_tokens, model.max_length or 1 << 62)
+        self._limit = endpoint.identity.max_total_tokens
 
     async def prepare(self, doc: Doc, *, count: bool = False, less: int = 0) -> Prepared:
         """Builds, truncates and counts.
@@ -63,20 +60,23 @@ class Preparer:
                 return await self._endpoint.render_chat(self._manager.messages(text))
             return text
 
-        room = await self._answer_tokens(doc)
-        budget = self._limit - room
-        if self._endpoint.identity.max_input_tokens is not None:
-            budget = min(budget, self._endpoint.identity.max_input_tokens)
+        room, scored = self._answer_tokens(doc)
+        budget = self._limit - max(room, scored)
+        if self._endpoint.identity.max_input_tokens is not None:  # what is scored is part of the input
+            budget = min(budget, self._endpoint.identity.max_input_tokens - scored)
         if budget < 2:
-            raise SampleError(f"an answer of {room} tokens leaves no room for a prompt in {self._limit} tokens")
+            raise SampleError(
+                f"an answer of {max(room, scored)} tokens leaves no room for a prompt in {self._limit} tokens"
+            )
         fitted = await fit(doc.query, wrap, self._endpoint, budget - less, definition.truncate, count=count)
         return Prepared(self._task.construct_requests(doc, fitted.prompt), fitted.tokens, fitted.removed)
 
-    async def _answer_tokens(self, doc: Doc) -> int:
-        """Tokens to keep free behind the prompt: the longest of what the requests generate or score."""
-        generated = self._task.config.definition.generation_size or 1
-        scored = 0
+    def _answer_tokens(self, doc: Doc) -> tuple[int, int]:
+        """Tokens to keep free behind the prompt: for the longest answer, and for the longest continuation scored."""
+        generated = scored = 0
         for request in self._task.construct_requests(doc, ""):
             if isinstance(request, Loglikelihood):
-                scored = max(scored, len(request.continuation.encode()) + 2)
-        return max(generated if "generate" in self._task.needs else 0, scored)
+                scored = max(scored, len(request.continuation.encode()) + 2)  # a token stands for at least a byte
+            else:
+                generated = self._task.config.definition.generation_size or 1
+        return generated, scored

@@ -15,7 +15,7 @@ from tinyeval.config import ModelConfig
 from tinyeval.endpoints.protocol import Endpoint
 from tinyeval.endpoints.retry import Limiter, Patience, persist
 from tinyeval.errors import EndpointError, RunError, SampleError, TinyEvalError, TooLong
-from tinyeval.inference.journal import Entry, Journal, Place, request_key
+from tinyeval.inference.journal import UNPREPARED, Entry, Journal, Place, request_key
 from tinyeval.inference.prepare import Prepared, Preparer
 from tinyeval.records import Doc, GreedyUntil, Loglikelihood, Request, Response
 from tinyeval.tasks import Task
@@ -60,7 +60,7 @@ def places(endpoint: Endpoint, model: ModelConfig) -> int:
 def is_done(journalled: Container[Place], task: Task, doc: Doc) -> bool:
     """Whether every request of a Doc has ended; that they had the same prompts is checked when one has not."""
     count = len(task.construct_requests(doc, ""))
-    return Place(doc.id, -1) in journalled or all(Place(doc.id, i) in journalled for i in range(count))
+    return Place(doc.id, UNPREPARED) in journalled or all(Place(doc.id, i) in journalled for i in range(count))
 
 
 class Scheduler:
@@ -118,7 +118,7 @@ class Scheduler:
             try:
                 prepared = await self._persist(lambda p=preparer, d=doc: p.prepare(d), self._preparing)
             except SampleError as e:
-                self._note(work, Entry(doc=doc.id, index=-1, key="", error=str(e)))
+                self._note(work, Entry(doc=doc.id, index=UNPREPARED, key="", error=str(e), attempts=e.attempts))
             else:
                 for index, request in enumerate(prepared[0].requests):
                     await self._ask(work, preparer, doc, index, request, prepared[0])
@@ -145,13 +145,16 @@ class Scheduler:
             try:
                 response, attempts = await self._persist(lambda: self._send(request), self._limiter, grammar)
             except TooLong as e:
+                if len(prepared.requests) > 1:  # the choices of a question are compared under one context
+                    raise
                 # The server counts more than we do: once more with so much less, and a margin.
-                shorter = await preparer.prepare(doc, less=e.excess + 16)
+                again = e.excess + 16
+                shorter, _ = await self._persist(lambda: preparer.prepare(doc, less=again), self._preparing)
                 request, removed = shorter.requests[index], shorter.removed
                 response, attempts = await self._persist(lambda: self._send(request), self._limiter, grammar)
-                attempts += 1
+                attempts += e.attempts
         except SampleError as e:
-            error = str(e)
+            error, attempts = str(e), e.attempts
         assert isinstance(request, GreedyUntil | Loglikelihood)
         entry = Entry(
             doc=doc.id,
@@ -177,7 +180,14 @@ class Scheduler:
                 raise EndpointError(f"{type(request).__name__} requests are not supported by any dialect yet.")
 
     async def _persist(self, ask: Callable[[], Awaitable[T]], limiter: Limiter, isolate: bool = False) -> tuple[T, int]:
-        return await persist(ask, limiter, self._patience, isolate=isolate, check_alive=self._endpoint.check_alive)
+        return await persist(
+            ask,
+            limiter,
+            self._patience,
+            isolate=isolate,
+            check_alive=self._endpoint.check_alive,
+            harmless=lambda: self._endpoint.generate(GreedyUntil(context="1", generation_size=1)),
+        )
 
     def _note(self, work: Work, entry: Entry) -> None:
         work.journal.append(entry)

@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from tinyeval.evaluation.scoring import TaskScores
-from tinyeval.inference.folder import RunFolder, models_of
-from tinyeval.inference.journal import read
+from tinyeval.inference.folder import NAMING, VOLATILE, ModelRecord, RunFolder, models_of
+from tinyeval.inference.journal import lines
 
 SCHEMA_VERSION = 1
 
@@ -38,6 +38,7 @@ def write_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
 def build_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
     """The content of results.json, as reading the file gives it."""
     record = folder.record
+    models = {m: {k: v for k, v in s.items() if k not in NAMING} for m, s in record.settings["models"].items()}
     results = {
         "schema_version": SCHEMA_VERSION,
         "results": {
@@ -47,12 +48,19 @@ def build_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
         "answers": {m: {t: msgspec.to_builtins(o.answers) for t, o in tasks.items()} for m, tasks in scored.items()},
         "run": {
             "tinyeval": record.tinyeval,
-            "settings": record.settings,
+            "settings": record.settings | {"models": models},
             "tasks": msgspec.to_builtins(record.tasks),
-            "models": msgspec.to_builtins({m: record.models[m] for m in models_of(record) if m in record.models}),
+            "models": {m: _model(record.models[m]) for m in models_of(record) if m in record.models},
         },
     }
     return msgspec.json.decode(msgspec.json.encode(results))
+
+
+def _model(found: ModelRecord) -> dict[str, Any]:
+    """What was found at an endpoint, without what shapes no answer."""
+    values = msgspec.to_builtins(found)
+    del values["identity"][VOLATILE]
+    return values
 
 
 def build_usage(folder: RunFolder) -> dict[str, Any]:
@@ -62,10 +70,11 @@ def build_usage(folder: RunFolder) -> dict[str, Any]:
     for model in models_of(record):
         usage[model] = {}
         for task in record.tasks:
-            entries = read(folder.journal(model, task)).values()
+            path = folder.journal(model, task)
+            entries = [entry for entry, _ in lines(path)] if path.exists() else []
             responses = [e.response for e in entries if e.response]
             usage[model][task] = {
-                "requests": len(entries),
+                "requests": len({(e.doc, e.index) for e in entries}),
                 "attempts": sum(e.attempts for e in entries),
                 "prompt_tokens": sum(r.prompt_tokens or 0 for r in responses),
                 "completion_tokens": sum(r.completion_tokens or 0 for r in responses),

@@ -63,6 +63,8 @@ def notes(results: dict[str, Any]) -> list[str]:
                 lines.append(f"! {model}, {task}: refused: {a['refused']}")
             elif (a["cut_by_length"] or 0) > LENGTH_WARNING:
                 lines.append(f"! {model}, {task}: {a['cut_by_length']:.0%} of the answers were cut by length.")
+            if a["violations"]:
+                lines.append(f"! {model}, {task}: {a['violations']} answers break the task's grammar.")
             if a["truncated"]:
                 lines.append(f"  {model}, {task}: {a['truncated']} of {a['docs']} prompts were truncated.")
         found: dict[str, Any] = results["run"]["models"].get(model, {}).get("capabilities", {})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import string
 import tomllib
 from collections.abc import Callable, Mapping
@@ -11,6 +10,7 @@ from typing import Annotated, Any, Literal, cast
 
 import jsonschema_rs
 import msgspec
+import regex
 from msgspec import Meta
 
 from tinyeval.config import decode, read_text
@@ -186,8 +186,8 @@ def _check(definition: Definition, path: Path) -> None:
         if not isinstance(grammar.value, str):
             raise refuse("generation_grammar", "the value of a regex is a text")
         try:
-            re.compile(grammar.value)
-        except re.error as e:
+            regex.compile(grammar.value)
+        except regex.error as e:
             # TGI does not check it, and a bad one fails every request of its batch.
             raise refuse("generation_grammar", f"not a valid regular expression: {e}") from e
     if grammar and grammar.type == "json":
@@ -202,6 +202,8 @@ def _check(definition: Definition, path: Path) -> None:
 def _field(row: Mapping[str, Any], name: str, wanted_by: str) -> Any:
     if name not in row:
         raise DataError(f"{wanted_by} names the field {name!r}, but the row has only: {', '.join(map(str, row))}.")
+    if row[name] is None:
+        raise DataError(f"{wanted_by} names the field {name!r}, but it is null in this row.")
     return row[name]
 
 

@@ -84,7 +84,8 @@ class Registry:
             return [part]
         if part.endswith(".txt"):
             lines = read_text(Path(part), TaskError).splitlines()
-            return [n for x in lines if (line := x.partition("#")[0].strip()) for n in self._expand(line)]
+            named = [line for x in lines if (line := x.partition("#")[0].strip())]
+            return [n for line in named for n in self._expand(_beside(Path(part), line))]
         if part in self._groups:
             return [n for member in self._groups[part] for n in self._expand(member)]
         return self._match(part)
@@ -116,6 +117,12 @@ class Registry:
         if name in self._paths:
             return load_task(self._paths[name], suite=name.split("|")[0])
         return load_task(Path(name))
+
+
+def _beside(file: Path, line: str) -> str:
+    """A line of a file of names; the files that it names are relative to that file."""
+    kind, eq, name = line.rpartition("=")
+    return f"{kind}{eq}{file.parent / name}" if (file.parent / name).is_file() else line
 
 
 def _identity(part: str) -> tuple[str | None, str]:

@@ -44,5 +44,7 @@ def sft_doc(row: Row, task_name: str) -> Doc:
         if not isinstance(part, str):
             raise DataError(f"the field {name!r} = {part!r}: expected a text.")
     instruction, question, output = parts
+    if not output.strip():
+        raise DataError("the field 'output' is empty: there is nothing to compare an answer with.")
     query = "\n".join(p for p in (instruction, question) if p.strip())
     return Doc(id="", query=query, references=(output,))
