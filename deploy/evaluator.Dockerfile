@@ -16,12 +16,12 @@ COPY --from=build /opt/tinyeval /opt/tinyeval
 # Any user may be chosen at run time, so the cache is open to all, like /tmp.
 RUN useradd --uid 1000 --create-home evaluator \
     && mkdir --mode=1777 /cache \
-    && mkdir /work && chown evaluator:evaluator /work
+    && mkdir /evaluation && chown evaluator:evaluator /evaluation
 ENV PATH=/opt/tinyeval/bin:$PATH \
     HF_HOME=/cache \
     PYTHONUNBUFFERED=1
 USER evaluator
-WORKDIR /work
+WORKDIR /evaluation
 # An interrupted run says how to resume; Docker's default signal would not let it.
 STOPSIGNAL SIGINT
 ENTRYPOINT ["tinyeval"]

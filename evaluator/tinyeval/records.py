@@ -67,7 +67,7 @@ class GreedyUntil(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
 
 
 class GreedyUntilMultiTurn(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """Like GreedyUntil, turn by turn: each context holds the model's earlier answers."""
+    """Like GreedyUntil, turn by turn: each context holds the model's earlier answers. No dialect answers it yet."""
 
     contexts: tuple[str, ...]
     stop_sequence: tuple[str, ...] = ()
@@ -82,14 +82,14 @@ class Loglikelihood(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind")
 
 
 class LoglikelihoodSingleToken(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """The log-probabilities of several one-token continuations of one context."""
+    """The log-probabilities of several one-token continuations of one context. No dialect answers it yet."""
 
     context: str
     continuations: tuple[str, ...]
 
 
 class LoglikelihoodRolling(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
-    """The log-probability of a whole text, in windows of the model's context."""
+    """The log-probability of a whole text, in windows of the model's context. No dialect answers it yet."""
 
     context: str
 

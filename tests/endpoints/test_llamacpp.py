@@ -155,7 +155,7 @@ async def test_the_local_rendering_of_the_chat_template_is_the_servers(endpoint:
     messages = [{"role": "user", "content": "你好 <b>“quotes”</b>\n\n  and spaces "}]
     theirs = (await endpoint._post("/apply-template", {"messages": messages}))["prompt"]
     assert await endpoint.render_chat(messages) == theirs
-    assert not endpoint._server_renders
+    assert endpoint._render is not None
 
 
 async def test_a_wrong_key_is_refused_in_words(embedded: Any) -> None:
@@ -192,3 +192,11 @@ async def test_the_tokenizer_inside_the_model_file_has_the_servers_spans_and_pie
     for text in ("The cat sat.", "人民币57081.86元，厦门大学", "👍🏽 mixed 文字\n\ttabs <|im_end|>"):
         ours, theirs = await local.encode(text), await endpoint.server_tokenizer.encode(text)
         assert (ours.ids, ours.spans, list(ours.pieces)) == (theirs.ids, theirs.spans, list(theirs.pieces))
+
+
+async def test_a_template_that_only_the_server_can_render_is_rendered_by_the_server(endpoint: LlamaCpp) -> None:
+    messages = [{"role": "user", "content": "你好"}]
+    props = (await endpoint._transport.get("/props")).json | {"chat_template": "{% of another renderer %}"}
+    other = await LlamaCpp.connect(endpoint._transport, props, 0)
+    assert other.has_chat_template
+    assert await other.render_chat(messages) == await endpoint.render_chat(messages)

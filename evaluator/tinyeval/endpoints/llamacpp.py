@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 from collections.abc import Callable, Sequence
@@ -59,8 +60,8 @@ class LlamaCpp:
         self._bos: str = props.get("bos_token") or ""
         self._template: str | None = props.get("chat_template")
         self._eos: str = props.get("eos_token") or ""
-        self._render = self._renderer(date) if self._template else None
-        self._server_renders = False
+        self._date = date
+        self._render: Callable[[list[dict[str, str]]], str] | None = None
         self._whole_token = 0
 
     @classmethod
@@ -82,16 +83,15 @@ class LlamaCpp:
         if self._template:
             probe = [{"role": "user", "content": "What is 1 + 1? 你好"}]
             theirs = (await self._post("/apply-template", {"messages": probe}, "prompt"))["prompt"]
-            try:  # the server prints today's date, whatever date ours prints
-                self._server_renders = self._renderer(None)(probe) != theirs
-            except EndpointError:
-                self._server_renders = True
+            with contextlib.suppress(EndpointError):  # a template for the server's own renderer only
+                if self._renderer(None)(probe) == theirs:  # the server prints today's date
+                    self._render = self._renderer(self._date)
         return self
 
     @property
     def has_chat_template(self) -> bool:
         """See Endpoint."""
-        return self._render is not None
+        return self._template is not None
 
     def _renderer(self, date: datetime.date | None) -> Callable[[list[dict[str, str]]], str]:
         return chat_renderer(self._template or "", bos_token=self._bos, eos_token=self._eos, date=date)
@@ -112,7 +112,7 @@ class LlamaCpp:
 
     async def render_chat(self, messages: list[dict[str, str]]) -> str:
         """See Endpoint."""
-        if self._server_renders or self._render is None:
+        if self._render is None:
             return (await self._post("/apply-template", {"messages": messages}, "prompt"))["prompt"]
         return self._render(messages)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import datetime
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 from tinyeval.config import ModelConfig
 from tinyeval.endpoints.capabilities import Capability, prove, prove_grammar
@@ -56,7 +55,7 @@ async def ask_all(
     """
     async with AsyncExitStack() as stack:
         endpoints = await connect_all(plan, folder, stack)
-        jobs: dict[str, Coroutine[Any, Any, None]] = {}
+        jobs: dict[str, tuple[Scheduler, list[Work]]] = {}
         for name, endpoint in endpoints.items():
             model = plan.config.models[name]
             proved = await prove(endpoint, {need for task in plan.tasks.values() for need in task.needs})
@@ -71,10 +70,10 @@ async def ask_all(
                     stack.callback(journal.close)
                     work.append(Work(plan.tasks[task], plan.docs[task], journal))
             if work:
-                jobs[name] = Scheduler(name, endpoint, model, observer).run(work)
+                jobs[name] = Scheduler(name, endpoint, model, observer), work
         if not jobs:
             raise Unsupported(f"{', '.join(endpoints)} can do none of the tasks.")
-        ended = await asyncio.gather(*jobs.values(), return_exceptions=True)
+        ended = await asyncio.gather(*(s.run(work) for s, work in jobs.values()), return_exceptions=True)
     errors = {name: e for name, e in zip(jobs, ended, strict=True) if e is not None}
     for name, error in errors.items():
         if not isinstance(error, EndpointError) or len(endpoints) == 1:
