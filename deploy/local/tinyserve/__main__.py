@@ -54,6 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 def _fetch(options: argparse.Namespace) -> dict[str, str | int | None]:
     from tinyserve.weights import find_weights
 
+    server.load_library()  # before 98 MB are downloaded
     weights = find_weights(options.model, options.revision, progress=True)
     return {"model_path": str(weights.path), "model_id": weights.model_id, "model_sha256": weights.sha256}
 

@@ -112,7 +112,7 @@ def _download(model: ModelConfig, where: str) -> None:
     options = [o for pair in (("--model", model.model), ("--revision", model.revision)) if pair[1] for o in pair]
     command = [sys.executable, "-m", "tinyserve", "--weights-only", *map(str, options)]
     if subprocess.run(command, stdout=subprocess.DEVNULL).returncode:
-        raise ConfigError(f"{where}: the embedded server has no model.")
+        raise ConfigError(f"{where}: the embedded server can't start; the line above says why.")
 
 
 def _spawn(command: list[str], key: str, log: Path) -> subprocess.Popen[bytes]:
