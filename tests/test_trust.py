@@ -92,11 +92,54 @@ def test_a_chat_template_that_changes_under_a_run_stops_it(fake_tgi: Any, tmp_pa
 def test_another_url_is_looked_at_even_when_nothing_is_left_to_ask(fake_tgi: Any, tmp_path: Path) -> None:
     arguments: dict[str, Any] = {"tasks": [write_task(tmp_path, 'metric = ["qa_f1"]')], "output": tmp_path / "o"}
     whole = tinyeval.run(models=model(fake_tgi()), **arguments)
-    with pytest.raises(RunError, match="model_id was 'fake/tgi' and is 'fake/other' now"):
-        tinyeval.run(models=model(fake_tgi("--model-id", "fake/other")), **arguments)
+    other = fake_tgi("--model-id", "fake/other")
+    for _ in range(2):
+        with pytest.raises(RunError, match="model_id was 'fake/tgi' and is 'fake/other' now"):
+            tinyeval.run(models=model(other), **arguments)
     moved = fake_tgi()
     assert tinyeval.run(models=model(moved), **arguments) == whole
     assert generations(moved) == 0
+
+
+def test_another_model_behind_the_same_url_is_noticed_and_a_server_that_is_gone_is_said(
+    fake_tgi: Any, tmp_path: Path
+) -> None:
+    server = fake_tgi()
+    port = server.url.rpartition(":")[2]
+    arguments: dict[str, Any] = {"tasks": [write_task(tmp_path, 'metric = ["qa_f1"]')], "output": tmp_path / "o"}
+    whole = tinyeval.run(models=model(server), **arguments)
+    server.kill()
+    said: list[str] = []
+    assert tinyeval.run(models=model(server), **arguments, say=said.append) == whole
+    assert "m was not looked at again" in said[-1]
+    fake_tgi("--port", port, "--model-id", "fake/other")
+    with pytest.raises(RunError, match="model_id was 'fake/tgi' and is 'fake/other' now"):
+        tinyeval.run(models=model(server), **arguments)
+
+
+def test_a_run_without_an_answer_is_bound_to_nothing(fake_tgi: Any, tmp_path: Path) -> None:
+    arguments: dict[str, Any] = {"tasks": [write_task(tmp_path, 'metric = ["qa_f1"]')], "output": tmp_path / "o"}
+    with pytest.raises(EndpointError):
+        tinyeval.run(models={"m": tinyeval.ModelConfig(url="http://127.0.0.1:9", max_length=20)}, **arguments)
+    assert tinyeval.run(models=model(fake_tgi(), max_length=500), **arguments).failed == 0
+
+
+def test_a_name_too_long_for_files_is_refused_before_anything_is_asked(fake_tgi: Any, tmp_path: Path) -> None:
+    server = fake_tgi()
+    rows = tmp_path / f"{'长' * 80}.json"
+    rows.write_text('[{"instruction": "x", "output": "y"}]')
+    with pytest.raises(RunError, match="too long to name files with"):
+        tinyeval.run(models=model(server), tasks=[f"custom_zh={rows}"], output=tmp_path / "o")
+    rows = rows.rename(tmp_path / f"{'长' * 70}.json")
+    assert tinyeval.run(models=model(server), tasks=[f"custom_zh={rows}"], output=tmp_path / "o").failed == 0
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_server_in_trouble_while_it_is_probed_is_not_said_to_lack_anything(fake_tgi: Any, tmp_path: Path) -> None:
+    server = fake_tgi()
+    server.fail_next(*[500] * 5)
+    with pytest.raises(EndpointError, match="while its capabilities were proved"):
+        tinyeval.run(models=model(server), tasks=["extract_json"], limit=1, output=tmp_path / "o")
 
 
 def test_a_template_that_prints_the_date_prints_the_runs_own(fake_tgi: Any, tmp_path: Path) -> None:
@@ -177,6 +220,12 @@ def test_settings_made_in_a_program_are_checked_like_those_of_a_file(tmp_path: P
     for limit in (0, -1):
         with pytest.raises(ConfigError, match=f"limit = {limit}"):
             tinyeval.run(models={"m": tinyeval.ModelConfig(url="http://127.0.0.1:9")}, tasks=[path], limit=limit)
+    strange: list[dict[str, Any]] = [{"timeout": float("inf")}, {"timeout": float("nan")}, {"concurrency": 1 << 40}]
+    for setting in strange:
+        with pytest.raises(ConfigError, match=next(iter(setting))):
+            tinyeval.run(models={"m": tinyeval.ModelConfig(url="http://127.0.0.1:9", **setting)}, tasks=[path])
+    with pytest.raises(ConfigError, match="line break"):
+        tinyeval.run(models={"m": tinyeval.ModelConfig(url="http://127.0.0.1:9", api_key="a\nb")}, tasks=[path])
     with pytest.raises(ConfigError, match="'docs' is taken"):
         tinyeval.run(models={"docs": tinyeval.ModelConfig(url="http://127.0.0.1:9")}, tasks=[path])
     with pytest.raises(ConfigError, match="api_key does not go with"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from tinyeval.inference.journal import Entry
 from tinyeval.inference.plan import Plan, make_plan
 from tinyeval.inference.preview import Preview, preview_plan
 from tinyeval.inference.scheduler import Observer
-from tinyeval.inference.session import ask_all, complete
+from tinyeval.inference.session import ask_all, complete, look_again
 from tinyeval.reports.results import write_results
 
 T = TypeVar("T")
@@ -112,7 +113,7 @@ def run_plan(
     say: Callable[[str], None] = lambda text: None,
 ) -> Run:
     """`run` of a plan that is made already."""
-    return _loop(_run(plan, retry_failed, observer or Silent(), say), "run_async")
+    return _loop(_run(plan, retry_failed, observer or Silent(), say))
 
 
 def preview(
@@ -129,7 +130,7 @@ def preview(
         UsageError: as `run`.
         EndpointError: as `run`.
     """
-    return _loop(preview_plan(make_plan(config, models=models, tasks=tasks, limit=limit, seed=seed)), "run_async")
+    return _loop(preview_plan(make_plan(config, models=models, tasks=tasks, limit=limit, seed=seed)))
 
 
 def score(path: str | Path) -> Run:
@@ -153,7 +154,9 @@ def load(path: str | Path) -> Run:
         return Run(Path(path), msgspec.json.decode(file.read_bytes(), type=dict[str, Any]))
     except (OSError, msgspec.DecodeError) as e:
         reason = e.strerror if isinstance(e, OSError) else e
-        raise RunError(f"{file} can't be read: {reason}; score the run first: tinyeval score {path}.") from e
+        raise RunError(
+            f"{file} can't be read: {reason}; score the run first: tinyeval score {shlex.quote(str(path))}."
+        ) from e
 
 
 async def _run(plan: Plan, retry_failed: bool, observer: Observer, say: Callable[[str], None]) -> Run:
@@ -162,19 +165,23 @@ async def _run(plan: Plan, retry_failed: bool, observer: Observer, say: Callable
         before = folder.begin(plan.config, plan.tasks, plan.docs)
         if before:
             say(f"Going on with the run in {plan.path}; finished requests are not sent again.")
-        if not complete(folder, plan, before, retry_failed=retry_failed):
+        if complete(folder, plan, before, retry_failed=retry_failed):
+            await look_again(folder, plan, say)
+        else:
             await ask_all(folder, plan, observer, say, retry_failed=retry_failed)
         return Run(plan.path, write_results(folder, score_run(folder)))
 
 
-def _loop(coroutine: Coroutine[Any, Any, T], twin: str) -> T:
+def _loop(coroutine: Coroutine[Any, Any, T]) -> T:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
         pass
     else:
         coroutine.close()
-        raise UsageError(f"an event loop is running here already (a notebook?): await tinyeval.{twin}(...) instead.")
+        raise UsageError(
+            "an event loop is running here already (a notebook?): to evaluate, await tinyeval.run_async(...) instead."
+        )
     if sys.platform == "win32":
         return asyncio.run(coroutine)
     import uvloop

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar, cast, get_args, get_origin
 from urllib.parse import urlsplit
@@ -19,16 +20,16 @@ T = TypeVar("T")
 Api = Literal["tgi", "llamacpp", "local"]
 """Server dialects. `local` is the embedded llama.cpp server, started and stopped with the run."""
 
-Positive = Annotated[int, Meta(ge=1)]
+Positive = Annotated[int, Meta(ge=1, le=1 << 30)]
 
 
 class Generation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How answers are sampled; the default is greedy, the same answer every time."""
 
-    temperature: Annotated[float, Meta(ge=0)] = 0.0
+    temperature: Annotated[float, Meta(ge=0, le=100)] = 0.0
     top_p: Annotated[float, Meta(gt=0, le=1)] = 1.0
     top_k: Annotated[int, Meta(ge=0)] = 0
-    repetition_penalty: Annotated[float, Meta(gt=0)] = 1.0
+    repetition_penalty: Annotated[float, Meta(gt=0, le=100)] = 1.0
 
 
 class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,7 +57,7 @@ class ModelConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chat: bool | None = None
     concurrency: Positive | Literal["auto"] = "auto"
     max_length: Positive | None = None
-    timeout: Annotated[float, Meta(gt=0)] = 600.0
+    timeout: Annotated[float, Meta(gt=0, le=604800)] = 600.0
     model: str | None = None
     revision: str | None = None
     generation: Generation = Generation()
@@ -153,10 +154,11 @@ def read_text(path: Path, error: type[UsageError]) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as e:
         line = e.object.count(b"\n", 0, e.start) + 1
-        raise error(
-            f"{path}, line {line}: not UTF-8 (byte 0x{e.object[e.start]:02x} at offset {e.start}); "
-            "convert it, for example: iconv -f GB18030 -t UTF-8."
-        ) from e
+        wrong = f"not UTF-8 (byte 0x{e.object[e.start]:02x} at offset {e.start})"
+        if e.object.startswith((b"\x1f\x8b", b"PK")):
+            raise error(f"{path}: {wrong}: it is a packed file; unpack it.") from e
+        encoding = "UTF-16" if e.object.startswith((b"\xff\xfe", b"\xfe\xff")) else "GB18030"
+        raise error(f"{path}, line {line}: {wrong}; convert it, for example: iconv -f {encoding} -t UTF-8.") from e
     except OSError as e:
         raise error(f"{path} can't be read: {e.strerror}; name a file that exists.") from e
 
@@ -314,17 +316,20 @@ def _check_model(model: ModelConfig, where: str, name: str) -> None:
 
 def _relative(model: ModelConfig, base: Path) -> dict[str, str]:
     """Paths inside a configuration file are relative to it."""
-    found: dict[str, str] = {}
-    for key in ("tokenizer", "model"):
-        value: str | None = getattr(model, key)
-        if value and (base / value).exists():
-            found[key] = str(base / value)
-    return found
+    named = {key: value for key in ("tokenizer", "model") if (value := cast("str | None", getattr(model, key)))}
+    return {key: str(base / value) for key, value in named.items() if _is(Path.exists, base / value)}
 
 
 def _task_path(task: str, base: Path) -> str:
+    """The files of a task definition, or of a list of them, from `base`."""
     name, eq, file = task.rpartition("=")
+    if file and _is(Path.is_file, base / file):
+        return f"{name}{eq}{base / file}"
+    return ",".join(_task_path(part.strip(), base) for part in task.split(",")) if "," in task else task
+
+
+def _is(question: Callable[[Path], bool], path: Path) -> bool:
     try:
-        return f"{name}{eq}{base / file}" if file and (base / file).is_file() else task
-    except OSError:  # too long for a file's name: a list of names
-        return task
+        return question(path)
+    except OSError:  # too long for a file's name
+        return False

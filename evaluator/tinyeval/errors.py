@@ -89,8 +89,6 @@ class Retry(EndpointError):
         tries: how often such a failure is tolerated for one request, or None for the caller's default.
         shrink: lower the concurrency before trying again.
         unreachable: nobody listens.
-        lost: the connection broke or was silent; whether the request or the server is to blame shows only in
-            whether others are answered meanwhile.
     """
 
     def __init__(
@@ -102,7 +100,6 @@ class Retry(EndpointError):
         tries: int | None = None,
         shrink: bool = False,
         unreachable: bool = False,
-        lost: bool = False,
     ) -> None:
         super().__init__(message)
         self.overloaded = overloaded
@@ -110,7 +107,6 @@ class Retry(EndpointError):
         self.tries = tries
         self.shrink = shrink or overloaded
         self.unreachable = unreachable
-        self.lost = lost
 
 
 def nearest(word: str, known: Iterable[str], n: int = 3) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import jsonschema_rs
 import msgspec
 import regex
@@ -17,7 +20,25 @@ def obeys(text: str, grammar: Grammar) -> bool:
         value = msgspec.json.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         return False
-    return jsonschema_rs.validator_for(grammar.value).is_valid(value)
+    return _validator(msgspec.json.encode(grammar.value)).is_valid(value)
+
+
+def check_schema(schema: Any) -> None:
+    """Checks that a value is a JSON schema that needs nothing from elsewhere.
+
+    Raises:
+        ValueError: it is not.
+    """
+    _validator(msgspec.json.encode(schema))
+
+
+@functools.lru_cache(maxsize=64)
+def _validator(schema: bytes) -> Any:
+    return jsonschema_rs.validator_for(msgspec.json.decode(schema), retriever=_refuse)
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"{uri} is elsewhere: a schema must hold all that it refers to")
 
 
 def may_obey(text: str, grammar: Grammar) -> bool:

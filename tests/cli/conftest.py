@@ -114,7 +114,7 @@ def begun(tinyeval: Command, write: Any, qa: Files, closed_url: str, tmp_path: P
     outcome = tinyeval("run", "c.toml", "-t", "qa.toml", "-o", "run")
     assert outcome.status == 3, outcome.stderr
     identity = Identity(api="tgi", model_id="m", max_total_tokens=2048, max_concurrent_requests=4)
-    RunFolder(tmp_path / "run").connected("qwen", ModelRecord(identity=identity))
+    RunFolder(tmp_path / "run").connected("qwen", ModelRecord(identity=identity, url=closed_url))
     with closing(Journal(tmp_path / "run" / "qwen" / "custom.qa.jsonl")) as journal:
         for i in range(2):
             journal.append(Entry(doc=str(i), index=0, key="k", response=Response(text=str(i), finish_reason="stop")))

@@ -90,7 +90,7 @@ def only_tgi(path: str) -> tuple[int, str, str]:
         (lambda p: None, "", "the connection to "),
     ],
 )
-def test_a_wrong_server_is_told_with_status_3_and_the_run_stays_resumable(
+def test_a_wrong_server_is_told_with_status_3_and_binds_the_folder_to_nothing(
     tinyeval: Any, write: Any, qa: Any, tmp_path: Path, answer: Any, settings: str, expected: str
 ) -> None:
     with serving(answer) as url:
@@ -100,9 +100,11 @@ def test_a_wrong_server_is_told_with_status_3_and_the_run_stays_resumable(
     assert expected in said
     assert said.startswith("tinyeval: ")
     assert url in said
-    assert more == ["Go on with: tinyeval run --resume run"]
+    assert more == [], "there is nothing to go on with"
     assert (outcome.status, outcome.stdout) == (3, "")
     assert not (tmp_path / "run" / "results.json").exists()
+    again = tinyeval("run", "c.toml", "-t", "qa.toml", "-o", "run", "--limit", "1")
+    assert "other settings" not in again.stderr
 
 
 def test_nobody_at_the_port_is_told_at_once_and_what_was_answered_is_kept(tinyeval: Any, begun: Path) -> None:

@@ -90,6 +90,21 @@ def test_serve_keeps_the_embedded_server_in_the_foreground_until_interrupted(tmp
         urllib.request.urlopen(f"{ready['url']}/health")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="there is no SIGTERM elsewhere")
+def test_serve_leaves_no_server_behind_when_it_is_terminated(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tinyeval", "serve", "--slots", "1", "--context", "256"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert process.stdout
+    ready = json.loads(process.stdout.readline())
+    process.stdout.close()
+    process.terminate()
+    assert process.wait(20) == 0
+    with pytest.raises(OSError, match="refused"):
+        urllib.request.urlopen(f"{ready['url']}/health")
+
+
 def test_serve_passes_a_mistake_on(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tinyeval", "serve", "--model", "nowhere.gguf"],

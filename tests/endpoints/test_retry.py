@@ -53,7 +53,7 @@ def failing(*failures: Exception) -> Callable[[], Awaitable[float]]:
 
 REFUSED, BROKEN, PASSING = Retry("busy", overloaded=True), Retry("batch", tries=3, shrink=True), Retry("hiccup")
 SILENT = Retry("nobody", unreachable=True)
-LOST = Retry("silent", lost=True, tries=3)
+LOST = Retry("silent", tries=3)
 
 
 # --- the limiter ---------------------------------------------------------------------------------------------
@@ -284,6 +284,13 @@ def test_a_sample_that_fails_while_a_harmless_one_is_answered_is_to_blame_itself
     with pytest.raises(EndpointError, match="nothing else is answered") as blamed:
         run(persist(failing(*[failure] * 500), Limiter(1), Patience(seconds=30), harmless=failing(PASSING)))
     assert not isinstance(blamed.value, SampleError)
+
+
+def test_a_harmless_question_that_is_refused_for_load_shows_that_the_server_lives() -> None:
+    with pytest.raises(SampleError):
+        run(persist(failing(*[PASSING] * 99), Limiter(1), Patience(), harmless=failing(REFUSED)))
+    with pytest.raises(EndpointError, match="nothing else is answered"):
+        run(persist(failing(*[REFUSED] * 999), Limiter(1), Patience(seconds=30), harmless=failing(REFUSED)))
 
 
 def test_a_server_that_asks_for_a_day_is_asked_again_after_a_minute() -> None:

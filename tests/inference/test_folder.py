@@ -37,13 +37,21 @@ def files(folder: Path) -> dict[str, bytes]:
     return {str(p.relative_to(folder)): p.read_bytes() for p in sorted(folder.rglob("*")) if p.is_file()}
 
 
+def answered(folder: RunFolder) -> None:
+    """From the first answer on a run is bound to its settings."""
+    journal = folder.journal(models_of(folder.record)[0], next(iter(folder.record.tasks)))
+    journal.parent.mkdir(exist_ok=True)
+    journal.write_bytes(b'{"doc":"0","index":0,"key":"k"}\n')
+
+
 def test_a_run_begins_once_and_is_found_again_unchanged(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path / "run")
     assert not folder.begin(CONFIG, *task())
+    answered(folder)
     before = files(tmp_path)
     assert folder.begin(CONFIG, *task())
     assert files(tmp_path) == before
-    assert set(before) == {"run/run.json", "run/docs/custom.t.jsonl"}
+    assert set(before) == {"run/run.json", "run/docs/custom.t.jsonl", "run/b/custom.t.jsonl"}
     assert [d.query for d in folder.docs("custom|t", 2)] == ["问题 0", "问题 1"]
     assert models_of(folder.record) == ["b", "a"]  # the configuration's order
 
@@ -51,6 +59,7 @@ def test_a_run_begins_once_and_is_found_again_unchanged(tmp_path: Path) -> None:
 def test_what_does_not_shape_answers_may_change(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.begin(CONFIG, *task())
+    answered(folder)
     model = ModelConfig(url="http://elsewhere", api_key="${OTHER}", concurrency=1, timeout=5, api="tgi")
     assert folder.begin(Config(output="x", models={**CONFIG.models, "b": model}), *task(description="new words"))
 
@@ -77,6 +86,7 @@ def test_a_run_with_other_settings_is_refused_with_what_changed_and_left_as_it_i
 ) -> None:
     folder = RunFolder(tmp_path)
     folder.begin(CONFIG, *task())
+    answered(folder)
     before = files(tmp_path)
     with pytest.raises(RunError) as e:
         folder.begin(config, *task(**changes))
@@ -99,6 +109,7 @@ def test_a_run_with_other_settings_is_refused_with_what_changed_and_left_as_it_i
 def test_everything_of_a_model_that_shapes_its_answers_is_a_setting(tmp_path: Path, change: dict[str, Any]) -> None:
     folder = RunFolder(tmp_path)
     folder.begin(CONFIG, *task())
+    answered(folder)
     changed = msgspec.structs.replace(CONFIG.models["a"], **change)
     with pytest.raises(RunError, match=r"other settings: models\.a\.\w+"):
         folder.begin(Config(models={**CONFIG.models, "a": changed}), *task())
@@ -117,6 +128,7 @@ def test_everything_of_a_model_that_shapes_its_answers_is_a_setting(tmp_path: Pa
 def test_everything_of_a_task_that_shapes_its_answers_is_a_setting(tmp_path: Path, change: dict[str, Any]) -> None:
     folder = RunFolder(tmp_path)
     folder.begin(CONFIG, *task())
+    answered(folder)
     with pytest.raises(RunError, match=r"other settings: tasks\.custom\|t\.\w+"):
         folder.begin(CONFIG, *task(**change))
 
@@ -176,6 +188,7 @@ def test_a_folder_that_can_not_be_made_is_told(tmp_path: Path, path: str, expect
 def test_a_damaged_run_json_is_told(tmp_path: Path, content: bytes, expected: str) -> None:
     folder = RunFolder(tmp_path)
     folder.begin(CONFIG, *task())
+    answered(folder)
     (tmp_path / "run.json").write_bytes(content)
     for act in (lambda: folder.record, lambda: folder.begin(CONFIG, *task())):
         with pytest.raises(RunError, match=re.escape(expected)):
@@ -186,6 +199,7 @@ def test_a_damaged_run_json_is_told(tmp_path: Path, content: bytes, expected: st
 def test_damaged_docs_are_told_also_when_only_some_are_missing(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.begin(CONFIG, *task())
+    answered(folder)
     path = tmp_path / "docs" / "custom.t.jsonl"
     whole = path.read_bytes()
     for content, expected in (
@@ -204,6 +218,7 @@ def test_damaged_docs_are_told_also_when_only_some_are_missing(tmp_path: Path) -
 def test_another_server_under_the_same_name_is_refused(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.begin(CONFIG, *task())
+    answered(folder)
     folder.connected("a", ModelRecord(identity=IDENTITY))
     folder.connected("a", ModelRecord(identity=msgspec.structs.replace(IDENTITY, max_concurrent_requests=9)))
     with pytest.raises(RunError, match=r"begun with another server for a: model_id was 'm' and is 'n' now\."):
@@ -214,8 +229,10 @@ def test_another_server_under_the_same_name_is_refused(tmp_path: Path) -> None:
 def test_what_is_served_stays_known_when_the_run_goes_on(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
     folder.begin(CONFIG, *task())
+    answered(folder)
     folder.connected("a", ModelRecord(identity=IDENTITY, refused={"custom|t": "why"}))
     folder.begin(CONFIG, *task())
+    answered(folder)
     assert folder.record.models["a"].refused == {"custom|t": "why"}
 
 

@@ -141,3 +141,13 @@ def test_a_missing_file_or_a_folder_in_its_place_is_told(tmp_path: Path) -> None
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(DataError, match=r"folder\.json can't be read: Is a directory"):
         read_rows(tmp_path / "folder.json")
+
+
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [(b"\x1f\x8b\x08\x00", "it is a packed file; unpack it"), ("甲".encode("utf-16"), "iconv -f UTF-16 -t UTF-8")],
+)
+def test_what_is_not_utf_8_is_told_with_advice_that_fits(tmp_path: Path, data: bytes, expected: str) -> None:
+    (tmp_path / "rows.jsonl").write_bytes(data)
+    with pytest.raises(DataError, match=expected):
+        read_rows(tmp_path / "rows.jsonl")

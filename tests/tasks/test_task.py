@@ -274,6 +274,13 @@ def test_a_grammar_that_would_harm_other_requests_or_itself_is_refused(
     assert expected in refusal(tmp_path, QA + more)
 
 
+def test_a_schema_that_refers_elsewhere_is_refused_and_nothing_is_fetched(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.json").write_text("{}")
+    for uri in ("http://127.0.0.1:9/x", (tmp_path / "elsewhere.json").as_uri()):
+        grammar = f'[generation_grammar]\ntype = "json"\n[generation_grammar.value.properties.a]\n"$ref" = "{uri}"\n'
+        assert "a schema must hold all that it refers to" in refusal(tmp_path, QA + grammar)
+
+
 def test_a_missing_task_file_is_told(tmp_path: Path) -> None:
     with pytest.raises(
         TaskError, match=r"nowhere\.toml can't be read: No such file or directory; name a file that exists."

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from tinyeval.cli.render import failures_status, print_json, print_previews, print_run, stderr, tell
 from tinyeval.errors import EndpointError, UsageError
+
+if TYPE_CHECKING:
+    from tinyeval.inference.plan import Plan
 
 
 def run(
@@ -37,7 +41,8 @@ def run(
     the embedded server is started, used and stopped.
     """
     from tinyeval import api
-    from tinyeval.config import Config, named_models, public
+    from tinyeval.config import Config, named_models
+    from tinyeval.inference.folder import RunFolder
     from tinyeval.inference.plan import make_plan, resumed_config
     from tinyeval.inference.preview import preview_plan
     from tinyeval.reports.live import Display
@@ -51,19 +56,25 @@ def run(
         found = asyncio.run(preview_plan(plan))
         print_previews(found, as_json=json)
         raise typer.Exit(1 if any(p.problem for p in found) else 0)
-    secret = any(m.api_key and "api_key" not in public(m) for m in plan.config.models.values())
-    again = "Go on with the same command." if secret else f"Go on with: tinyeval run --resume {plan.path}"
     try:
         with Display(stderr()) as display:
             finished = api.run_plan(plan, retry_failed=retry_failed, observer=display, say=tell)
     except KeyboardInterrupt:
-        tell(f"Interrupted; every answer so far is kept. {again}")
+        tell(f"Interrupted; every answer so far is kept. {_again(plan)}")
         raise typer.Exit(130) from None
     except EndpointError as e:
-        kept = (plan.path / "run.json").exists()
-        raise type(e)(f"{e}\n{again}" if kept else str(e)) from e
+        raise type(e)(f"{e}\n{_again(plan)}" if RunFolder(plan.path).has_answers() else str(e)) from e
     if json:
         print_json(finished.results)
     else:
         print_run(finished)
     raise typer.Exit(failures_status(finished, allow_failures))
+
+
+def _again(plan: Plan) -> str:
+    """How to go on with a run that has stopped."""
+    from tinyeval.config import public
+
+    if any(m.api_key and "api_key" not in public(m) for m in plan.config.models.values()):
+        return "Go on with the same command."  # a literal key is not kept
+    return f"Go on with: tinyeval run --resume {shlex.quote(str(plan.path))}"

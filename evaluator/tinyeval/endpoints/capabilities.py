@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from tinyeval.endpoints.protocol import Endpoint
 from tinyeval.endpoints.retry import Limiter, Patience, persist
-from tinyeval.errors import SampleError, Unsupported
+from tinyeval.errors import EndpointError, Retry, SampleError, Unsupported
 from tinyeval.grammars import may_obey, obeys
 from tinyeval.records import Grammar, GreedyUntil, Loglikelihood
 
@@ -62,7 +63,7 @@ async def prove(endpoint: Endpoint, needs: set[str]) -> dict[str, Capability]:
             found[need] = Capability(False, remedy=str(e))
         except SampleError as e:
             hint = f"; {_GRAMMAR_HINT[endpoint.identity.api]}" if need.startswith("grammar:") else ""
-            found[need] = Capability(False, remedy=f"{e}{hint}")
+            found[need] = Capability(False, remedy=f"{_refusal(e)}{hint}")
     return {need: found[need] for need in sorted(needs)}
 
 
@@ -75,11 +76,22 @@ async def prove_grammar(endpoint: Endpoint, grammar: Grammar) -> Capability:
     try:
         answer, _ = await persist(lambda: endpoint.generate(request), Limiter(1), Patience(tries=5, seconds=60))
     except SampleError as e:
-        return Capability(False, remedy=f"the server refuses its grammar: {e}")
+        return Capability(False, remedy=f"the server refuses its grammar: {_refusal(e)}")
     judge = may_obey if answer.finish_reason == "length" else obeys
     if judge(answer.text, grammar):
         return Capability(True)
     return Capability(False, remedy=f"the server does not obey its grammar: it answered {answer.text[:40]!r}")
+
+
+def _refusal(error: SampleError) -> str:
+    """What a server said against a request, without where it is: equal servers must say the same.
+
+    Raises:
+        EndpointError: it said nothing against it, it was only in trouble: that proves nothing.
+    """
+    if isinstance(error.__cause__, Retry):
+        raise EndpointError(f"{error}, while its capabilities were proved.") from error
+    return re.sub(r"https?://[^/\s]+", "", str(error))
 
 
 async def _loglikelihood(endpoint: Endpoint) -> Capability:

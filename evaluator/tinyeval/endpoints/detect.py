@@ -18,7 +18,7 @@ from tinyeval.endpoints.retry import Limiter, Patience, persist
 from tinyeval.endpoints.tgi import Tgi
 from tinyeval.endpoints.tokenizer import PROBES, LocalTokenizer, check_agreement, load_files
 from tinyeval.endpoints.transport import Reply, Transport
-from tinyeval.errors import EndpointError
+from tinyeval.errors import ConfigError, EndpointError
 
 _FIRST = Patience(tries=5, seconds=60, unreachable=0)
 """At the start nobody waits for a server that is not there."""
@@ -47,6 +47,8 @@ async def connect(
         end = server.stop
     else:
         key = expand(model.api_key, f"{where}.api_key").strip() if model.api_key else None  # a file's last newline
+        if key and not key.isprintable():
+            raise ConfigError(f"{where}.api_key: the key has a line break or another unprintable character inside.")
         server, transport = None, Transport(single_url(model, where), key, model.timeout)
         end = lambda: None  # noqa: E731
     try:
@@ -71,7 +73,8 @@ async def _dialect(
     date: datetime.date | None,
     embedded: LocalServer | None,
 ) -> LlamaCpp | Tgi:
-    info, props = await _get(transport, "/info"), await _get(transport, "/props")
+    quickly = min(model.timeout, 20.0)  # neither waits for the model
+    info, props = await _get(transport, "/info", quickly), await _get(transport, "/props", quickly)
     is_tgi = _has(info, "max_total_tokens", "model_id")
     is_llamacpp = _has(props, "default_generation_settings")
     found = "tgi" if is_tgi else "llamacpp" if is_llamacpp else None
@@ -118,12 +121,12 @@ def _from_gguf(path: str) -> LocalTokenizer | None:
     return LocalTokenizer(found.tokenizer, adds_special=False, bos_id=found.bos_id if found.add_bos else None)
 
 
-async def _get(transport: Transport, path: str) -> Reply:
-    return await _patiently(lambda: _unless_overloaded(transport, path))
+async def _get(transport: Transport, path: str, silence: float) -> Reply:
+    return await _patiently(lambda: _unless_overloaded(transport, path, silence))
 
 
-async def _unless_overloaded(transport: Transport, path: str) -> Reply:
-    reply = await transport.get(path)
+async def _unless_overloaded(transport: Transport, path: str, silence: float) -> Reply:
+    reply = await transport.get(path, silence)
     if reply.status in (429, 500, 502, 503, 504):
         raise failure(reply, transport.url + path)
     return reply

@@ -148,7 +148,7 @@ async def persist(
                     given_up = f" ({failures[e.tries]} times)"
                 alone = alone or (isolate and e.shrink)
             if given_up:
-                if limiter.answered_at < began and harmless and not await _answers(harmless, limiter):
+                if limiter.answered_at < began and harmless and not await _answers(harmless, limiter, e.overloaded):
                     raise EndpointError(f"{e}{given_up}, and nothing else is answered either.") from e
                 error = SampleError(f"{e}{given_up}")
                 error.attempts = attempts
@@ -161,10 +161,13 @@ async def persist(
         await asyncio.sleep(pause)
 
 
-async def _answers(harmless: Callable[[], Awaitable[object]], limiter: Limiter) -> bool:
+async def _answers(harmless: Callable[[], Awaitable[object]], limiter: Limiter, overloaded: bool) -> bool:
+    """Whether a harmless question is answered; a refusal for load is a sign of life, unless load is the trouble."""
     try:
         async with limiter.slot():
             await harmless()
-    except Retry:
-        return False
+    except SampleError:
+        return True
+    except Retry as e:
+        return e.overloaded and not overloaded
     return True

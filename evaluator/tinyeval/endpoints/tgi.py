@@ -230,7 +230,7 @@ class ServerTokenizer:
         if not special:
             pairs = [(i, (a, b)) for i, (a, b) in pairs if a != b]
             if text and not pairs:
-                raise Unsupported(
+                raise SampleError(
                     "the server's tokenizer does not tell where its tokens stand, so no prompt can be truncated by it: "
                     'name the served model\'s tokenizer: tokenizer = "org/repo"'
                 )

@@ -55,21 +55,25 @@ class Transport:
     def __init__(self, url: str, api_key: str | None = None, silence: float = 600.0) -> None:
         self.url = url.rstrip("/")
         self._key = api_key
+        self._silence = silence
         headers = {"authorization": f"Bearer {api_key}"} if api_key else {}
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence),
             headers=headers | {"content-type": "application/json"},
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
-    async def get(self, path: str) -> Reply:
+    async def get(self, path: str, silence: float | None = None) -> Reply:
         """GET.
+
+        Args:
+            path: below the url.
+            silence: seconds, instead of the session's.
 
         Raises:
             Retry: no reply came.
         """
-        return await self._send("GET", path, None)
+        return await self._send("GET", path, None, silence)
 
     async def post(self, path: str, body: Any) -> Reply:
         """POST of a JSON body.
@@ -85,21 +89,24 @@ class Transport:
         with contextlib.suppress(asyncio.CancelledError):
             await asyncio.sleep(0)
 
-    async def _send(self, method: str, path: str, data: bytes | None) -> Reply:
+    async def _send(self, method: str, path: str, data: bytes | None, silence: float | None = None) -> Reply:
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence or self._silence)
         try:
-            async with self._session.request(method, self.url + path, data=data, allow_redirects=False) as response:
+            async with self._session.request(
+                method, self.url + path, data=data, allow_redirects=False, timeout=timeout
+            ) as response:
                 return Reply(response.status, response.headers, await response.read(), self._redact)
-        except aiohttp.InvalidURL as e:
+        except (aiohttp.InvalidURL, UnicodeError) as e:
             raise EndpointError(f"{self.url} is not a URL: expected http://HOST:PORT or https://HOST.") from e
         except aiohttp.ClientConnectorError as e:
             raise Retry(f"{self.url} does not answer: {e.os_error.strerror or e.os_error}", unreachable=True) from e
         except TimeoutError as e:
-            raise Retry(f"{self.url}{path} was silent for too long", lost=True, tries=3) from e
+            raise Retry(f"{self.url}{path} was silent for too long", tries=3) from e
         except aiohttp.ClientPayloadError as e:
             raise Retry(f"{self.url}{path} broke off its answer") from e
         except (aiohttp.ClientError, OSError) as e:
             reason = " ".join(self._redact(str(e)).split()) or type(e).__name__
-            raise Retry(f"the connection to {self.url} broke: {reason}", lost=True) from e
+            raise Retry(f"the connection to {self.url} broke: {reason}") from e
 
     def _redact(self, text: str) -> str:
         return text.replace(self._key, "***") if self._key else text

@@ -29,6 +29,8 @@ from tinyeval.version import VERSION
 
 _ASKED = ("generation_size", "stop_sequence", "generation_grammar", "truncate", "chat")
 _SHAPING = ("chat", "generation", "max_length")
+_LONGEST_NAME = 255
+"""Bytes, on most file systems."""
 NAMING = ("model", "revision", "tokenizer")
 """Settings that name files: compared, but no part of results.json, where the server's identity stands for them."""
 VOLATILE = "max_concurrent_requests"
@@ -50,11 +52,13 @@ class ModelRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         identity: what is served.
+        url: where, when it was met last; None for the embedded server.
         capabilities: what was proved.
         refused: tasks that need what it lacks, with the remedy.
     """
 
     identity: Identity
+    url: str | list[str] | None = None
     capabilities: dict[str, Capability] = {}
     refused: dict[str, str] = {}
 
@@ -108,14 +112,14 @@ class RunFolder:
         """Creates the run, or checks that it is this one.
 
         Returns:
-            The record of the last sitting, or None if this is the first.
+            The record of the last sitting, or None if nothing has been answered so far.
 
         Raises:
             RunError: the folder can't be written, holds something else, or belongs to other settings.
         """
         now = settings(config, tasks, docs)
         _check_file_names(tasks)
-        before = self.record if self._exists() else None
+        before = self.record if self._exists() and self.has_answers() else None
         models: dict[str, ModelRecord] = {}
         date = datetime.date.today().isoformat()
         if before:
@@ -143,6 +147,14 @@ class RunFolder:
         for name in tasks:
             self._write(f"docs/{file_name(name)}.jsonl", b"".join(msgspec.json.encode(d) + b"\n" for d in docs[name]))
         return before
+
+    def has_answers(self) -> bool:
+        """Whether any request has ended; before that a run is bound to nothing."""
+        if not (self.path / "run.json").exists():
+            return False
+        record = self.record
+        journals = (self.journal(m, t) for m in models_of(record) for t in record.tasks)
+        return any(j.exists() and j.stat().st_size for j in journals)
 
     @contextlib.contextmanager
     def locked(self) -> Generator[None]:
@@ -240,7 +252,7 @@ class RunFolder:
 
     def _write(self, name: str, data: bytes) -> None:
         path = self.path / name
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        temporary = path.with_name(f".{os.getpid()}")  # short: the name itself may be as long as a name can be
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary.write_bytes(data)
@@ -298,6 +310,8 @@ def _check_file_names(tasks: Iterable[str]) -> None:
     """Two tasks must not share a journal, not even where letter case does not count."""
     taken: dict[str, str] = {}
     for task in tasks:
+        if len(f"{file_name(task)}.scores.jsonl".encode()) > _LONGEST_NAME:
+            raise RunError(f"the task's name {task[:40]!r}… is too long to name files with; rename its file.")
         for name in (file_name(task), f"{file_name(task)}.scores"):
             other = taken.setdefault(name.casefold(), task)
             if other != task:

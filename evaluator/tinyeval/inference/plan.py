@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from tinyeval.config import Config, ModelConfig, checked, decode, load
+from tinyeval.config import EMBEDDED, Config, ModelConfig, checked, decode, load
 from tinyeval.errors import RunError, TaskError
 from tinyeval.inference.folder import RunFolder, default_path
 from tinyeval.records import Doc
@@ -49,12 +49,12 @@ def make_plan(
     if models:
         settings = msgspec.structs.replace(settings, models=dict(models))
     if tasks:
-        settings = msgspec.structs.replace(settings, tasks=list(tasks))
+        settings = msgspec.structs.replace(settings, tasks=[tasks] if isinstance(tasks, str) else list(tasks))
     if limit is not None:
         settings = msgspec.structs.replace(settings, limit=limit)
     if seed is not None:
         settings = msgspec.structs.replace(settings, seed=seed)
-    settings = checked(settings)
+    settings = checked(msgspec.structs.replace(settings, models=settings.models or EMBEDDED))
     if not settings.tasks:
         raise TaskError("no task is named: set tasks in the configuration, or use -t.")
     chosen = Registry().get_task_dict(settings.tasks)

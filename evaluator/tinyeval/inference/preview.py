@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from tinyeval.config import ModelConfig
 from tinyeval.endpoints.protocol import Endpoint
+from tinyeval.endpoints.retry import Limiter, Patience, persist
 from tinyeval.errors import SampleError
 from tinyeval.inference.plan import Plan
 from tinyeval.inference.prepare import Preparer
@@ -61,7 +62,7 @@ async def _preview(name: str, endpoint: Endpoint, model: ModelConfig, task: Task
     first, counts, truncated, problem = "", list[int](), 0, None
     for doc in docs:
         try:
-            prepared = await preparer.prepare(doc, count=True)
+            prepared, _ = await persist(lambda d=doc: preparer.prepare(d, count=True), Limiter(1), Patience())
         except SampleError as e:
             problem = problem or f"Doc {doc.id}: {e}"
             continue

@@ -95,7 +95,7 @@ class Scheduler:
         queue = self._queue(work)
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(self._limiter.most):
+                for _ in range(min(self._limiter.most, sum(len(item.docs) for item in work))):
                     group.create_task(self._work(queue))
         except* TinyEvalError as failures:
             first: BaseException = failures

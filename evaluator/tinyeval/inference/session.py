@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import datetime
+import shlex
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from pathlib import Path
+
+import msgspec
 
 from tinyeval.config import ModelConfig
 from tinyeval.endpoints.capabilities import Capability, prove, prove_grammar
@@ -29,10 +32,9 @@ def complete(folder: RunFolder, plan: Plan, before: RunRecord | None, *, retry_f
         retry_failed: whether recorded failures are to be asked again.
     """
     models = before.models if before else {}
-    if before is None or set(models) != set(plan.config.models) or any(m.refused for m in models.values()):
+    if set(models) != set(plan.config.models) or any(m.refused for m in models.values()):
         return False
-    urls = {n: m.get("url") for n, m in before.config["models"].items()}
-    if urls != {n: m.url for n, m in plan.config.models.items()}:
+    if any(models[name].url != model.url for name, model in plan.config.models.items()):
         return False
     for model in models:
         for name, task in plan.tasks.items():
@@ -42,12 +44,37 @@ def complete(folder: RunFolder, plan: Plan, before: RunRecord | None, *, retry_f
     return True
 
 
+async def look_again(folder: RunFolder, plan: Plan, say: Callable[[str], None]) -> None:
+    """Looks whether the servers of a finished run still serve what it asked, as far as they can be reached.
+
+    Raises:
+        RunError: one serves another model now.
+    """
+    from tinyeval.endpoints.detect import connect
+
+    record = folder.record
+    for name, model in plan.config.models.items():
+        if model.api == "local":  # its weights are named in the settings
+            continue
+        try:
+            endpoint = await connect(name, model, plan.config.seed, None, datetime.date.fromisoformat(record.date))
+        except EndpointError as e:
+            say(f"These are the answers of the last sitting; {name} was not looked at again: {e}")
+            continue
+        try:
+            known = record.models[name]
+            folder.connected(name, msgspec.structs.replace(known, identity=endpoint.identity))
+        finally:
+            await endpoint.close()
+
+
 async def ask_all(
     folder: RunFolder, plan: Plan, observer: Observer, say: Callable[[str], None], *, retry_failed: bool = False
 ) -> None:
     """Asks all models in parallel until everything is journalled.
 
-    A model that can do none of the tasks, or whose server fails, does not hold back the others.
+    All servers must answer at the start; after that a model that can do none of the tasks, or whose server fails,
+    does not hold back the others.
 
     Raises:
         Unsupported: no model can do any of the tasks.
@@ -60,7 +87,8 @@ async def ask_all(
             model = plan.config.models[name]
             proved = await prove(endpoint, {need for task in plan.tasks.values() for need in task.needs})
             refused = await _refusals(plan, endpoint, model, proved)
-            folder.connected(name, ModelRecord(identity=endpoint.identity, capabilities=proved, refused=refused))
+            found = ModelRecord(identity=endpoint.identity, url=model.url, capabilities=proved, refused=refused)
+            folder.connected(name, found)
             for task, remedy in refused.items():
                 say(f"{name}: {task} is refused: {remedy}")
             work: list[Work] = []
@@ -82,7 +110,7 @@ async def ask_all(
     if errors:
         raise EndpointError(
             f"{', '.join(errors)} could not be finished; all answers so far are kept, and "
-            f"`tinyeval score {folder.path}` shows their scores."
+            f"`tinyeval score {shlex.quote(str(folder.path))}` shows their scores."
         )
 
 

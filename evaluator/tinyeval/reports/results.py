@@ -59,7 +59,7 @@ def build_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
 def _model(found: ModelRecord) -> dict[str, Any]:
     """What was found at an endpoint, without what shapes no answer."""
     values = msgspec.to_builtins(found)
-    del values["identity"][VOLATILE]
+    del values["identity"][VOLATILE], values["url"]
     return values
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
-import jsonschema_rs
 import msgspec
 import regex
 from msgspec import Meta
 
 from tinyeval.config import decode, read_text
 from tinyeval.errors import DataError, TaskError
+from tinyeval.grammars import check_schema
 from tinyeval.records import Doc, Grammar
 from tinyeval.tasks.rows import Row
 
@@ -192,7 +192,7 @@ def _check(definition: Definition, path: Path) -> None:
             raise refuse("generation_grammar", f"not a valid regular expression: {e}") from e
     if grammar and grammar.type == "json":
         try:
-            jsonschema_rs.validator_for(grammar.value)
+            check_schema(grammar.value)
         except ValueError as e:
             raise refuse("generation_grammar", f"not a valid JSON schema: {str(e).splitlines()[0]}") from e
         if not (isinstance(grammar.value, dict) and grammar.value.get("properties")):

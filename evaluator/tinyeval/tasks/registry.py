@@ -48,7 +48,8 @@ class Registry:
             TaskError: nothing of that name exists; the message has the nearest names.
         """
         try:
-            found = [name for part in text.split(",") if part.strip() for name in self._expand(part.strip())]
+            parts = [text] if _names_a_file(text) else text.split(",")
+            found = [name for part in parts if part.strip() for name in self._expand(part.strip())]
         except RecursionError as e:
             raise TaskError(f"{text}: a group or a file of names lists itself.") from e
         if not found:
@@ -117,6 +118,14 @@ class Registry:
         if name in self._paths:
             return load_task(self._paths[name], suite=name.split("|")[0])
         return load_task(Path(name))
+
+
+def _names_a_file(text: str) -> bool:
+    """A file's name may hold commas."""
+    try:
+        return Path(text.rpartition("=")[2]).is_file()
+    except OSError:  # too long for a name
+        return False
 
 
 def _beside(file: Path, line: str) -> str:
