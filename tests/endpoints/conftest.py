@@ -24,7 +24,7 @@ TESTS = Path(__file__).resolve().parents[1]
 
 
 def load(path: Path) -> ModuleType:
-    """A helper beside the tests, which no import path leads to; loaded once."""
+    """A module beside the tests, which no import path leads to; loaded once."""
     if path.stem not in sys.modules:
         spec = importlib.util.spec_from_file_location(path.stem, path)
         assert spec and spec.loader

@@ -1,4 +1,4 @@
-"""The status table of the server contract (1.10), row by row: first the classification, then what it leads to."""
+"""The table of error statuses, row by row: first the classification, then what it leads to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The fake TGI keeps to the server contract, or the tests that stand on it show nothing."""
+"""The fake TGI behaves as TGI's source says, or the tests that stand on it show nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""TGI's dialect on a fake built from the server contract: what is sent, and what is made of the answer."""
+"""TGI's dialect on the fake server: what is sent, and what is made of the answer."""
 
 from __future__ import annotations
 

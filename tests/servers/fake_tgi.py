@@ -1,6 +1,6 @@
-"""A fake Text Generation Inference server, built from the server contract (shared/contracts/servers.md, section 1).
+"""A fake Text Generation Inference server, built from what TGI's source says of its native routes (v3.3.7).
 
-It is no measurement of TGI: every behaviour is what the contract read in TGI's source, message texts included.
+It is no measurement of TGI: every behaviour is what was read there, message texts included.
 Not modelled: streams, the OpenAI routes, `best_of`, `truncate`, top tokens, watermarks, adapters and images.
 
 The model is a hash: a prompt always has the same answer, and a token the same log-probability after the same tokens.
