@@ -141,7 +141,9 @@ async def persist(
             elif e.unreachable:
                 unreachable_since = unreachable_since or now
                 if now - unreachable_since >= patience.unreachable:
-                    raise EndpointError(f"{e}. Tried for {patience.unreachable:.0f} s.") from e
+                    hint = "Is it started? A server that still loads its model does not answer either."
+                    tried = f"Tried for {patience.unreachable:.0f} s." if patience.unreachable else hint
+                    raise EndpointError(f"{e}. {tried}") from e
             else:
                 failures[e.tries] += 1
                 if failures[e.tries] >= (e.tries or patience.tries):

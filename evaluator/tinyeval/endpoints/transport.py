@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -99,7 +100,10 @@ class Transport:
         except (aiohttp.InvalidURL, UnicodeError) as e:
             raise EndpointError(f"{self.url} is not a URL: expected http://HOST:PORT or https://HOST.") from e
         except aiohttp.ClientConnectorError as e:
-            raise Retry(f"{self.url} does not answer: {e.os_error.strerror or e.os_error}", unreachable=True) from e
+            # asyncio puts a sentence of its own where the system's reason should be
+            number = e.os_error.errno or 0
+            reason = os.strerror(number) if number > 0 else str(e.os_error).partition("] ")[2] or str(e.os_error)
+            raise Retry(f"{self.url} does not answer: {reason}", unreachable=True) from e
         except TimeoutError as e:
             raise Retry(f"{self.url}{path} was silent for too long", tries=3) from e
         except aiohttp.ClientPayloadError as e:
