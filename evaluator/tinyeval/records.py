@@ -38,6 +38,8 @@ class Doc(msgspec.Struct, frozen=True, kw_only=True):
         instruction: the leading part of `query` that is not repeated for examples.
         fewshot_sorting_class: the class that balances examples; the first gold when None.
         specific: further fields that a metric reads.
+        cluster: what it shares with other Docs, such as the text they ask about; their values are not independent.
+        question: the question that it repeats, where one question is asked several times.
     """
 
     id: str
@@ -48,6 +50,8 @@ class Doc(msgspec.Struct, frozen=True, kw_only=True):
     instruction: str = ""
     fewshot_sorting_class: str | None = None
     specific: dict[str, Any] = {}
+    cluster: str | None = None
+    question: str | None = None
 
 
 class GreedyUntil(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"):
@@ -117,29 +121,52 @@ class Response(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     greedy: bool | None = None
 
 
-class Score(msgspec.Struct, frozen=True, kw_only=True):
+class Score(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What one Doc is worth: a value a metric, or the reason why there is none.
 
     Attributes:
         doc: the Doc's id.
         values: metric name to value, in the metric's own range; empty when the Doc failed.
         error: the reason of the failure.
+        statistics: corpus metric name to what this Doc adds to it.
+        cluster: the Doc's.
+        question: the Doc's.
     """
 
     doc: str
-    values: dict[str, float] = {}
-    error: str | None = None
+    values: dict[str, float]
+    error: str | None
+    statistics: dict[str, tuple[Any, ...]] = {}
+    cluster: str | None = None
+    question: str | None = None
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True):
+class Variance(msgspec.Struct, frozen=True, kw_only=True):
+    """The variance of a metric's values where questions are asked several times.
+
+    Attributes:
+        between: of the questions' true means: how much questions differ.
+        within: of the values of one question: how much repeating it matters.
+        questions: how many there are.
+    """
+
+    between: float
+    within: float
+    questions: int
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A metric over a task's Docs.
 
     Attributes:
-        value: the mean, in the metric's own range.
-        stderr: standard error of the mean; None below two scored Docs.
-        ci95: 95 % interval of the mean (normal approximation); None likewise.
+        value: the mean, or the corpus metric's value, in the metric's own range.
+        stderr: standard error of the value; None below two scored Docs (or clusters).
+        ci95: 95 % interval; None likewise.
         n: Docs scored.
-        failed: Docs without a score; they are no part of the mean.
+        failed: Docs without a score; they are no part of the value.
+        interval: how ci95 was made: `normal`, `wilson` (values of 0 and 1) or `bootstrap` (corpus metrics).
+        clusters: how many independent groups the Docs form, where some share one.
+        variance: where questions are asked several times.
     """
 
     value: float | None
@@ -147,3 +174,6 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     ci95: tuple[float, float] | None
     n: int
     failed: int
+    interval: Literal["normal", "wilson", "bootstrap"] | None = None
+    clusters: int | None = None
+    variance: Variance | None = None

@@ -2,31 +2,34 @@
 
 from __future__ import annotations
 
+import json
 import random
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tinyeval import metrics
 from tinyeval.config import Config, ModelConfig
 from tinyeval.endpoints.capabilities import Capability
 from tinyeval.endpoints.protocol import Identity
 from tinyeval.errors import RunError, TaskError
-from tinyeval.evaluation.scoring import UNASKED, TaskScores, score_run, score_task
+from tinyeval.evaluation.judging import UNASKED, Job, judge
+from tinyeval.evaluation.scoring import Answers, Tally, score_run
 from tinyeval.inference.folder import ModelRecord, RunFolder
-from tinyeval.inference.journal import Entry, Journal, Place
-from tinyeval.records import Doc, Response
+from tinyeval.inference.journal import Entry, Journal
+from tinyeval.records import Doc, Response, Result, Score
 from tinyeval.reports.results import build_results, build_usage, write_results
 from tinyeval.tasks import Definition, Task, TaskConfig
 
-QA = metrics.get("qa_f1")
-EXACT = metrics.get("exact_match")
-ACC = metrics.get("acc")
+
+class Scored(NamedTuple):
+    results: dict[str, Result]
+    answers: Answers
+    scores: list[Score]
 
 
 def question(name: str, *references: str) -> Doc:
@@ -50,8 +53,14 @@ def failure(doc: str, index: int = 0, error: str = "500 (8 times)") -> Entry:
     return Entry(doc=doc, index=index, key="k", error=error)
 
 
-def scored(wanted: list[Any], docs: list[Doc], entries: list[Entry], refused: str | None = None) -> TaskScores:
-    return score_task(wanted, docs, {Place(e.doc, e.index): e for e in entries}, refused)
+def scored(wanted: list[str], docs: list[Doc], entries: list[Entry], refused: str | None = None) -> Scored:
+    job = Job(tuple(wanted), refused=refused)
+    of = {d.id: [msgspec.json.encode(e) for e in entries if e.doc == d.id] for d in docs}
+    tally = Tally(job)
+    judged = judge(job, [(msgspec.json.encode(d), of[d.id]) for d in docs])
+    for one in judged:
+        tally.add(one)
+    return Scored(tally.results(), tally.answers, [one.score for one in judged])
 
 
 def test_each_doc_ends_scored_or_failed_with_its_reason() -> None:
@@ -63,7 +72,7 @@ def test_each_doc_ends_scored_or_failed_with_its_reason() -> None:
         failure("too long", -1, "an answer of 9 tokens leaves no room"),
         answer("empty", ""),
     ]
-    found = scored([QA, EXACT], docs, entries)
+    found = scored(["qa_f1", "exact_match"], docs, entries)
     assert [(s.doc, s.values.get("qa_f1"), s.error) for s in found.scores] == [
         ("right", 1.0, None),
         ("wrong", 0.0, None),
@@ -80,18 +89,18 @@ def test_each_doc_ends_scored_or_failed_with_its_reason() -> None:
 
 def test_a_failed_doc_is_no_empty_answer() -> None:
     docs = [question("a"), question("b")]
-    result = scored([QA], docs, [answer("a"), failure("b")]).results["qa_f1"]
+    result = scored(["qa_f1"], docs, [answer("a"), failure("b")]).results["qa_f1"]
     assert (result.value, result.n, result.failed) == (1.0, 1, 1)
 
 
 def test_when_all_fail_there_is_no_value_rather_than_zero() -> None:
-    found = scored([QA], [question("a")], [failure("a")])
+    found = scored(["qa_f1"], [question("a")], [failure("a")])
     assert (found.results["qa_f1"].value, found.results["qa_f1"].failed) == (None, 1)
     assert found.answers.cut_by_length is None
 
 
 def test_a_refused_task_fails_with_the_remedy() -> None:
-    found = scored([QA], [question("a"), question("b")], [], "start TGI with --enable-prefill-logprobs")
+    found = scored(["qa_f1"], [question("a"), question("b")], [], "start TGI with --enable-prefill-logprobs")
     assert [s.error for s in found.scores] == ["refused: start TGI with --enable-prefill-logprobs"] * 2
     assert (found.answers.refused, found.answers.failed) == ("start TGI with --enable-prefill-logprobs", 2)
 
@@ -103,7 +112,7 @@ def test_choices_are_judged_when_all_of_them_have_a_log_probability() -> None:
         chosen("half", 0, -1.0), chosen("failed", 0, -1.0), failure("failed", 1, "the continuation has no token"),
         chosen("none", 0, -1.0), chosen("none", 1, None),
     ]  # fmt: skip
-    found = scored([ACC], docs, entries)
+    found = scored(["acc"], docs, entries)
     assert [(s.values.get("acc"), s.error) for s in found.scores] == [
         (1.0, None),
         (0.0, None),
@@ -115,23 +124,23 @@ def test_choices_are_judged_when_all_of_them_have_a_log_probability() -> None:
 
 def test_a_task_of_both_kinds_reads_the_answer_first_and_the_choices_after_it() -> None:
     entries = [answer("a", "the a"), chosen("a", 1, -5.0), chosen("a", 2, -1.0)]
-    (score,) = scored([metrics.get("accuracy"), ACC], [choice("a")], entries).scores
+    (score,) = scored(["accuracy", "acc"], [choice("a")], entries).scores
     assert score.values == {"accuracy": 1.0, "acc": 0.0}
     entries = [answer("a", "b"), chosen("a", 1, -1.0), chosen("a", 2, -5.0)]
-    (score,) = scored([metrics.get("accuracy"), ACC], [choice("a")], entries).scores
+    (score,) = scored(["accuracy", "acc"], [choice("a")], entries).scores
     assert score.values == {"accuracy": 0.0, "acc": 1.0}
 
 
 def test_the_share_of_answers_cut_by_length_and_of_cut_prompts_is_counted() -> None:
     docs = [question(n) for n in "abcd"]
     entries = [answer("a", finish_reason="length", removed=7), answer("b", removed=1), answer("c"), failure("d")]
-    answers = scored([QA], docs, entries).answers
+    answers = scored(["qa_f1"], docs, entries).answers
     assert answers.cut_by_length == pytest.approx(1 / 3)
     assert answers.truncated == 2
 
 
 def test_a_log_likelihood_is_never_cut_by_length() -> None:
-    found = scored([ACC], [choice("a")], [chosen("a", 0, -1.0), chosen("a", 1, -2.0)])
+    found = scored(["acc"], [choice("a")], [chosen("a", 0, -1.0), chosen("a", 1, -2.0)])
     assert found.answers.cut_by_length is None
 
 
@@ -146,8 +155,8 @@ def test_the_order_in_which_answers_arrive_changes_not_a_byte(texts: list[str | 
         failure(str(i)) if text is None else answer(str(i), text) for i, text in enumerate(texts) if text != "unasked"
     ]
     shuffled = order.sample(entries, len(entries))
-    assert msgspec.json.encode(scored([QA, EXACT], docs, shuffled)) == msgspec.json.encode(
-        scored([QA, EXACT], docs, entries)
+    assert msgspec.json.encode(scored(["qa_f1", "exact_match"], docs, shuffled)) == msgspec.json.encode(
+        scored(["qa_f1", "exact_match"], docs, entries)
     )
 
 
@@ -214,8 +223,9 @@ def test_what_was_refused_is_in_the_results(tmp_path: Path) -> None:
         "docs": 2, "failed": 0, "cut_by_length": 0.0, "truncated": 0, "violations": None, "refused": "do this",
     }  # fmt: skip
     folder.journal("eins", "custom|t").unlink()
-    scored = score_run(folder)["eins"]["custom|t"]
-    assert [s.error for s in scored.scores] == ["refused: do this"] * 2, "what was answered before stays answered"
+    assert score_run(folder)["eins"]["custom|t"].answers.failed == 2, "what was answered before stays answered"
+    lines = (folder.path / "eins" / "custom.t.scores.jsonl").read_text().splitlines()
+    assert [json.loads(x)["error"] for x in lines] == ["refused: do this"] * 2
     assert results["answers"]["zwei"]["custom|t"]["failed"] == 0
 
 

@@ -52,7 +52,7 @@ def test_a_run_begins_once_and_is_found_again_unchanged(tmp_path: Path) -> None:
     assert folder.begin(CONFIG, *task())
     assert files(tmp_path) == before
     assert set(before) == {"run/run.json", "run/docs/custom.t.jsonl", "run/b/custom.t.jsonl"}
-    assert [d.query for d in folder.docs("custom|t", 2)] == ["问题 0", "问题 1"]
+    assert [json.loads(line)["query"] for _, line in folder.docs("custom|t", 2)] == ["问题 0", "问题 1"]
     assert models_of(folder.record) == ["b", "a"]  # the configuration's order
 
 
@@ -209,10 +209,10 @@ def test_damaged_docs_are_told_also_when_only_some_are_missing(tmp_path: Path) -
     ):
         path.write_bytes(content)
         with pytest.raises(RunError, match=re.escape(expected)):
-            folder.docs("custom|t", 2)
+            list(folder.docs("custom|t", 2))
     path.unlink()
     with pytest.raises(RunError, match=re.escape("custom.t.jsonl can't be read: No such file or directory.")):
-        folder.docs("custom|t", 2)
+        list(folder.docs("custom|t", 2))
 
 
 def test_another_server_under_the_same_name_is_refused(tmp_path: Path) -> None:

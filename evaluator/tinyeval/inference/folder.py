@@ -13,7 +13,7 @@ import datetime
 import hashlib
 import os
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -145,7 +145,7 @@ class RunFolder:
         # run.json first: whenever this is cut short, the same command finds its run.
         self.save(RunRecord(settings=now, tasks=records, models=models, config=written, date=date))
         for name in tasks:
-            self._write(f"docs/{file_name(name)}.jsonl", b"".join(msgspec.json.encode(d) + b"\n" for d in docs[name]))
+            self._write(f"docs/{file_name(name)}.jsonl", (msgspec.json.encode(d) + b"\n" for d in docs[name]))
         return before
 
     def has_answers(self) -> bool:
@@ -194,7 +194,7 @@ class RunFolder:
 
     def save(self, record: RunRecord) -> None:
         """Writes run.json."""
-        self._write("run.json", pretty(msgspec.to_builtins(record)))
+        self._write("run.json", [pretty(msgspec.to_builtins(record))])
 
     def connected(self, name: str, model: ModelRecord) -> None:
         """Records what serves a model, or checks that it still does.
@@ -216,8 +216,8 @@ class RunFolder:
                 )
         self.save(msgspec.structs.replace(record, models={**record.models, name: model}))
 
-    def docs(self, task: str, wanted: int) -> list[Doc]:
-        """The Docs of a task as they were asked.
+    def docs(self, task: str, wanted: int) -> Iterator[tuple[str, bytes]]:
+        """The Docs of a task as they were asked: the id of each, and its line.
 
         Args:
             task: its identity.
@@ -227,40 +227,45 @@ class RunFolder:
             RunError: the file is damaged.
         """
         path = self.path / "docs" / f"{file_name(task)}.jsonl"
+        decoder = msgspec.json.Decoder(Doc)
+        count = 0
         try:
-            docs = [msgspec.json.decode(line, type=Doc) for line in path.read_bytes().split(b"\n") if line]
+            with path.open("rb") as file:
+                for line in filter(bytes.strip, file):
+                    yield decoder.decode(line).id, line
+                    count += 1
         except OSError as e:
             raise RunError(f"{path} can't be read: {e.strerror}.") from e
         except msgspec.DecodeError as e:
             raise RunError(f"{path} is damaged: {e}.") from e
-        if len(docs) != wanted:
-            raise RunError(f"{path} is damaged: it has {len(docs)} of {wanted} Docs.")
-        return docs
+        if count != wanted:
+            raise RunError(f"{path} is damaged: it has {count} of {wanted} Docs.")
 
     def journal(self, model: str, task: str) -> Path:
         """Where the answers of a model to a task are."""
         return self.path / model / f"{file_name(task)}.jsonl"
 
     def write_lines(self, model: str, task: str, lines: Iterable[Any]) -> None:
-        """Writes the values of each Doc beside the journal."""
-        data = b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
-        self._write(f"{model}/{file_name(task)}.scores.jsonl", data)
+        """Writes the values of each Doc beside the journal, as they come."""
+        self._write(f"{model}/{file_name(task)}.scores.jsonl", (msgspec.json.encode(line) + b"\n" for line in lines))
 
     def write_json(self, name: str, value: Any) -> None:
         """Writes a JSON file of the run, whole or not at all."""
-        self._write(name, pretty(value))
+        self._write(name, [pretty(value)])
 
-    def _write(self, name: str, data: bytes) -> None:
+    def _write(self, name: str, parts: Iterable[bytes]) -> None:
         path = self.path / name
         temporary = path.with_name(f".{os.getpid()}")  # short: the name itself may be as long as a name can be
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary.write_bytes(data)
+            with temporary.open("wb") as file:
+                file.writelines(parts)
             temporary.replace(path)
         except OSError as e:
+            raise RunError(f"{path} can't be written: {e.strerror}; choose another folder with -o.") from e
+        finally:
             with contextlib.suppress(OSError):
                 temporary.unlink()
-            raise RunError(f"{path} can't be written: {e.strerror}; choose another folder with -o.") from e
 
 
 def default_path(config: Config, tasks: dict[str, Task], docs: dict[str, list[Doc]]) -> Path:

@@ -135,6 +135,46 @@ def read(path: Path) -> dict[Place, Entry]:
     return found
 
 
+class Spots:
+    """Where the entries of each Doc are in a journal, so that a long one need not be held in memory.
+
+    A context manager. Nothing is found if there is no file.
+
+    Args:
+        path: the journal.
+
+    Raises:
+        RunError: a line before the last is damaged.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._found: dict[str, dict[int, tuple[int, int]]] = {}
+        start = 0
+        for entry, end in lines(path) if path.exists() else ():
+            spots = self._found.setdefault(entry.doc, {})
+            if entry.index >= 0:
+                spots.pop(UNPREPARED, None)
+            spots[entry.index] = start, end - start
+            start = end
+        self._file = path.open("rb") if self._found else None
+
+    def __enter__(self) -> Spots:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._file:
+            self._file.close()
+
+    def entries(self, doc: str) -> list[bytes]:
+        """The lines of a Doc's entries, the last one where a request was asked again."""
+        found: list[bytes] = []
+        for start, length in self._found.get(doc, {}).values():
+            assert self._file
+            self._file.seek(start)
+            found.append(self._file.read(length))
+        return found
+
+
 def _place(found: dict[Place, Entry], entry: Entry) -> None:
     """The last entry of a place counts, and a Doc either could be prepared or could not, whichever came last."""
     if entry.index >= 0:

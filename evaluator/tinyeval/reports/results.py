@@ -6,13 +6,14 @@ attempts and token totals are in usage.json.
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from tinyeval.evaluation.scoring import TaskScores
 from tinyeval.inference.folder import NAMING, VOLATILE, ModelRecord, RunFolder, models_of
-from tinyeval.inference.journal import lines
+from tinyeval.inference.journal import Place, lines
 
 SCHEMA_VERSION = 1
 
@@ -21,14 +22,11 @@ Scored = dict[str, dict[str, TaskScores]]
 
 
 def write_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
-    """Writes results.json, usage.json and the values of each Doc.
+    """Writes results.json and usage.json.
 
     Returns:
         The content of results.json.
     """
-    for model, tasks in scored.items():
-        for task, outcome in tasks.items():
-            folder.write_lines(model, task, outcome.scores)
     results = build_results(folder, scored)
     folder.write_json("results.json", results)
     folder.write_json("usage.json", build_usage(folder))
@@ -70,14 +68,25 @@ def build_usage(folder: RunFolder) -> dict[str, Any]:
     for model in models_of(record):
         usage[model] = {}
         for task in record.tasks:
-            path = folder.journal(model, task)
-            entries = [entry for entry, _ in lines(path)] if path.exists() else []
-            responses = [e.response for e in entries if e.response]
-            usage[model][task] = {
-                "requests": len({(e.doc, e.index) for e in entries}),
-                "attempts": sum(e.attempts for e in entries),
-                "prompt_tokens": sum(r.prompt_tokens or 0 for r in responses),
-                "completion_tokens": sum(r.completion_tokens or 0 for r in responses),
-                "seconds": round(sum(e.seconds for e in entries), 3),
-            }
+            usage[model][task] = _usage(folder.journal(model, task))
     return {"schema_version": SCHEMA_VERSION, "usage": usage}
+
+
+def _usage(journal: Path) -> dict[str, Any]:
+    requests: set[Place] = set()
+    attempts = prompt = completion = 0
+    seconds = 0.0
+    for entry, _ in lines(journal) if journal.exists() else ():
+        requests.add(Place(entry.doc, entry.index))
+        attempts += entry.attempts
+        seconds += entry.seconds
+        if entry.response:
+            prompt += entry.response.prompt_tokens or 0
+            completion += entry.response.completion_tokens or 0
+    return {
+        "requests": len(requests),
+        "attempts": attempts,
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "seconds": round(seconds, 3),
+    }
