@@ -13,6 +13,9 @@ import msgspec
 
 from tinyeval.config import Config, ModelConfig
 from tinyeval.errors import RunError, UsageError
+from tinyeval.evaluation.early import EarlyScorer
+from tinyeval.evaluation.predictions import known_task, prediction_files, score_file
+from tinyeval.evaluation.processes import Scorers
 from tinyeval.evaluation.scoring import score_run
 from tinyeval.inference.folder import RunFolder
 from tinyeval.inference.journal import Entry
@@ -20,7 +23,8 @@ from tinyeval.inference.plan import Plan, make_plan
 from tinyeval.inference.preview import Preview, preview_plan
 from tinyeval.inference.scheduler import Observer
 from tinyeval.inference.session import ask_all, complete, look_again
-from tinyeval.reports.results import write_results
+from tinyeval.inference.verdicts import ask_judge, prove_judge
+from tinyeval.reports.results import build_predictions, write_results
 
 T = TypeVar("T")
 
@@ -133,14 +137,30 @@ def preview(
     return _loop(preview_plan(make_plan(config, models=models, tasks=tasks, limit=limit, seed=seed)))
 
 
-def score(path: str | Path) -> Run:
-    """Scores the journals of a run again; needs no server.
+def score(path: str | Path, *, metric: Sequence[str] = (), processes: int | None = None) -> Run:
+    """Scores the journals of a run again, or prediction files that others wrote; needs no server.
+
+    Args:
+        path: the folder of a run; or a prediction file `<task>.jsonl` with rows of `pred`, `answers`, `all_classes`
+            and `length`, a folder of these, or a folder of such folders. Nothing is written into the latter.
+        metric: for prediction files, instead of the metrics that LongBench and TinyEval have for their tasks.
+        processes: at most so many; None: one a core. The values do not depend on it.
 
     Raises:
-        RunError: the folder is no run, or damaged.
+        RunError: the folder is neither, or damaged.
+        TaskError: a prediction file is no known task's and no metric is named.
+        DataError: a prediction file can't be read.
     """
-    folder = RunFolder(Path(path))
-    return Run(folder.path, write_results(folder, score_run(folder)))
+    where = Path(path)
+    with Scorers(processes) as scorers:
+        if (where / "run.json").exists() or not (found := prediction_files(where)):
+            if metric:
+                raise RunError(f"{path} holds no prediction files, and only for these metrics can be named.")
+            folder = RunFolder(where)
+            return Run(where, write_results(folder, score_run(folder, scorers)))
+        known = {m: {t: known_task(t, metric, f) for t, f in files.items()} for m, files in found.items()}
+        scored = {m: {t: score_file(f, known[m][t], scorers) for t, f in files.items()} for m, files in found.items()}
+        return Run(where, build_predictions(scored))
 
 
 def load(path: str | Path) -> Run:
@@ -165,11 +185,15 @@ async def _run(plan: Plan, retry_failed: bool, observer: Observer, say: Callable
         before = folder.begin(plan.config, plan.tasks, plan.docs)
         if before:
             say(f"Going on with the run in {plan.path}; finished requests are not sent again.")
-        if complete(folder, plan, before, retry_failed=retry_failed):
-            await look_again(folder, plan, say)
-        else:
-            await ask_all(folder, plan, observer, say, retry_failed=retry_failed)
-        return Run(plan.path, write_results(folder, score_run(folder)))
+        with Scorers() as scorers:
+            early = EarlyScorer(observer, plan, scorers)
+            if complete(folder, plan, before, retry_failed=retry_failed):
+                await look_again(folder, plan, say)
+            else:
+                await prove_judge(folder, plan)
+                await ask_all(folder, plan, early, say, retry_failed=retry_failed)
+            await ask_judge(folder, plan, observer, say, retry_failed=retry_failed)
+            return Run(plan.path, write_results(folder, score_run(folder, scorers, early.outcome())))
 
 
 def _loop(coroutine: Coroutine[Any, Any, T]) -> T:

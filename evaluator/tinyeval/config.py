@@ -72,6 +72,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         limit: at most so many Docs a task.
         seed: seeds everything that is drawn.
         models: name to served model; empty means the embedded one.
+        judge: the served model that gives the verdicts of the metric `judge`.
     """
 
     tasks: list[str] = msgspec.field(default_factory=lambda: ["demo"])
@@ -79,6 +80,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     limit: Positive | None = None
     seed: Annotated[int, Meta(ge=0)] = 0
     models: dict[str, ModelConfig] = {}
+    judge: ModelConfig | None = None
 
 
 EMBEDDED = {"smollm2-135m": ModelConfig(api="local")}
@@ -113,13 +115,17 @@ def load(path: Path | None) -> Config:
             raise ConfigError(f"{path}: models.{name} is no table: expected [models.NAME] and its keys.")
     config = decode(raw, Config, str(path))
     base = path.parent
+    judge = config.judge
+    if judge:
+        _check_model(judge, f"{path}: judge", "judge")
+        judge = msgspec.structs.replace(judge, **_relative(judge, base))
     models: dict[str, ModelConfig] = {}
     for name, table in cast("dict[str, Any]", tables).items():
         model = decode(table, ModelConfig, str(path), f"models.{name}")
         _check_model(model, f"{path}: models.{name}", name)
         models[name] = msgspec.structs.replace(model, **_relative(model, base))
     tasks = [_task_path(t, base) for t in config.tasks]
-    return msgspec.structs.replace(config, models=models or EMBEDDED, tasks=tasks)
+    return msgspec.structs.replace(config, models=models or EMBEDDED, tasks=tasks, judge=judge)
 
 
 def checked(config: Config) -> Config:
@@ -134,6 +140,8 @@ def checked(config: Config) -> Config:
     for name, model in config.models.items():
         decode(models[name], ModelConfig, "the settings", f"models.{name}")
         _check_model(model, f"models.{name}", name)
+    if config.judge:
+        _check_model(config.judge, "judge", "judge")
     return config
 
 
@@ -141,7 +149,9 @@ def absolute(config: Config) -> Config:
     """Settings that mean the same from any folder: the files they name with their whole paths."""
     here = Path.cwd()
     models = {n: msgspec.structs.replace(m, **_relative(m, here)) for n, m in config.models.items()}
-    return msgspec.structs.replace(config, models=models, tasks=[_task_path(t, here) for t in config.tasks])
+    judge = msgspec.structs.replace(config.judge, **_relative(config.judge, here)) if config.judge else None
+    tasks = [_task_path(t, here) for t in config.tasks]
+    return msgspec.structs.replace(config, models=models, tasks=tasks, judge=judge)
 
 
 def read_text(path: Path, error: type[UsageError]) -> str:

@@ -155,6 +155,18 @@ class Variance(msgspec.Struct, frozen=True, kw_only=True):
     questions: int
 
 
+class Agreement(msgspec.Struct, frozen=True, kw_only=True):
+    """How far two verdicts on the same answer agree.
+
+    Attributes:
+        share: of the Docs on which both are the same.
+        kappa: Cohen's: what of the agreement that chance leaves open was reached; None if both always say one thing.
+    """
+
+    share: float
+    kappa: float | None
+
+
 class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A metric over a task's Docs.
 
@@ -167,6 +179,7 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         interval: how ci95 was made: `normal`, `wilson` (values of 0 and 1) or `bootstrap` (corpus metrics).
         clusters: how many independent groups the Docs form, where some share one.
         variance: where questions are asked several times.
+        agreement: of a judge with itself, asked in two orders.
     """
 
     value: float | None
@@ -177,3 +190,4 @@ class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     interval: Literal["normal", "wilson", "bootstrap"] | None = None
     clusters: int | None = None
     variance: Variance | None = None
+    agreement: Agreement | None = None

@@ -104,8 +104,8 @@ def test_scoring_what_is_no_run_is_told(tinyeval: Any, write: Any) -> None:
     outcome = tinyeval("score", "nowhere")
     reason = "nowhere/run.json can't be read (No such file or directory)."
     assert outcome == (2, "", f"tinyeval: nowhere is not the folder of a run: {reason}\n")
-    write({"preds.jsonl": "{}"})
-    assert "can't be read (Not a directory)" in tinyeval("score", "preds.jsonl").stderr
+    write({"preds.txt": "{}"})
+    assert "can't be read (Not a directory)" in tinyeval("score", "preds.txt").stderr
 
 
 def test_an_unfinished_run_is_scored_with_its_gaps_counted(tinyeval: Any, begun: Path) -> None:

@@ -1,4 +1,4 @@
-"""Judging in several real processes: the values do not depend on them, and their deaths are told."""
+"""Scoring in several real processes: the values do not depend on them, and their deaths are told."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from tinyeval import metrics
 from tinyeval.errors import RunError
 from tinyeval.evaluation import processes
-from tinyeval.evaluation.judging import Item, Job, judge
-from tinyeval.evaluation.processes import Judges
+from tinyeval.evaluation.docs import Item, Job, score_docs
+from tinyeval.evaluation.processes import Scorers
 from tinyeval.inference.journal import Entry
 from tinyeval.metrics import registry
 from tinyeval.records import Doc, Response
@@ -37,9 +37,9 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("at_once")
 def test_values_and_their_order_do_not_depend_on_the_number_of_processes(count: int) -> None:
     chunks = [items(40)[i : i + 3] for i in range(0, 40, 3)]
-    with Judges(count) as judges:
-        found = [one for chunk in judges.judge_all(JOB, chunks) for one in chunk]
-    assert found == judge(JOB, items(40))
+    with Scorers(count) as scorers:
+        found = [one for chunk in scorers.score_all(JOB, chunks) for one in chunk]
+    assert found == score_docs(JOB, items(40))
 
 
 @pytest.mark.usefixtures("at_once")
@@ -52,25 +52,25 @@ def test_few_chunks_are_read_ahead() -> None:
             read += 1
             yield [item]
 
-    with Judges(2) as judges:
-        for done, _ in enumerate(judges.judge_all(JOB, chunks())):
+    with Scorers(2) as scorers:
+        for done, _ in enumerate(scorers.score_all(JOB, chunks())):
             assert read - done <= 6
 
 
 def test_little_work_starts_no_process() -> None:
-    with Judges(4) as judges:
-        assert len(list(judges.judge_all(JOB, [items(3), items(2)]))) == 2
-        assert not judges._workers  # pyright: ignore[reportPrivateUsage]
+    with Scorers(4) as scorers:
+        assert len(list(scorers.score_all(JOB, [items(3), items(2)]))) == 2
+        assert not scorers._workers  # pyright: ignore[reportPrivateUsage]
 
 
 @pytest.mark.usefixtures("at_once")
-def test_a_metric_of_the_program_itself_is_judged_there() -> None:
+def test_a_metric_of_the_program_itself_is_scored_there() -> None:
     metrics.register("own_length", lambda prediction, reference, choices: len(prediction) / 100)
     try:
-        with Judges(2) as judges:
-            ((judged,),) = judges.judge_all(Job(("own_length",)), [items(1)])
-            assert not judges._workers  # pyright: ignore[reportPrivateUsage]
-        assert judged.score.values == {"own_length": 0.12}
+        with Scorers(2) as scorers:
+            ((scored,),) = scorers.score_all(Job(("own_length",)), [items(1)])
+            assert not scorers._workers  # pyright: ignore[reportPrivateUsage]
+        assert scored.score.values == {"own_length": 0.12}
     finally:
         del registry._metrics["own_length"]  # pyright: ignore[reportPrivateUsage]
 
@@ -78,16 +78,16 @@ def test_a_metric_of_the_program_itself_is_judged_there() -> None:
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs POSIX signals")
 @pytest.mark.usefixtures("at_once")
 def test_a_process_that_is_killed_is_told_with_the_remedy() -> None:
-    with Judges(2) as judges:
-        list(judges.judge_all(JOB, [items(1)] * 4))
-        for worker in judges._workers:  # pyright: ignore[reportPrivateUsage]
+    with Scorers(2) as scorers:
+        list(scorers.score_all(JOB, [items(1)] * 4))
+        for worker in scorers._workers:  # pyright: ignore[reportPrivateUsage]
             os.kill(worker._process.pid, signal.SIGKILL)  # pyright: ignore[reportPrivateUsage]
         with pytest.raises(RunError, match=r"a scoring process died .*; score with --processes 1"):
-            list(judges.judge_all(JOB, [items(1)] * 4))
+            list(scorers.score_all(JOB, [items(1)] * 4))
 
 
 @pytest.mark.usefixtures("at_once")
 def test_a_fault_in_a_metric_is_no_value_but_an_error() -> None:
     broken = [(b"{", [b""])]
-    with Judges(2) as judges, pytest.raises(RuntimeError, match="scoring failed in another process"):
-        list(judges.judge_all(JOB, [broken]))
+    with Scorers(2) as scorers, pytest.raises(RuntimeError, match="scoring failed in another process"):
+        list(scorers.score_all(JOB, [broken]))

@@ -17,7 +17,7 @@ from tinyeval.config import Config, ModelConfig
 from tinyeval.endpoints.capabilities import Capability
 from tinyeval.endpoints.protocol import Identity
 from tinyeval.errors import RunError, TaskError
-from tinyeval.evaluation.judging import UNASKED, Job, judge
+from tinyeval.evaluation.docs import UNASKED, Job, score_docs
 from tinyeval.evaluation.scoring import Answers, Tally, score_run
 from tinyeval.inference.folder import ModelRecord, RunFolder
 from tinyeval.inference.journal import Entry, Journal
@@ -57,10 +57,10 @@ def scored(wanted: list[str], docs: list[Doc], entries: list[Entry], refused: st
     job = Job(tuple(wanted), refused=refused)
     of = {d.id: [msgspec.json.encode(e) for e in entries if e.doc == d.id] for d in docs}
     tally = Tally(job)
-    judged = judge(job, [(msgspec.json.encode(d), of[d.id]) for d in docs])
-    for one in judged:
+    scored = score_docs(job, [(msgspec.json.encode(d), of[d.id]) for d in docs])
+    for one in scored:
         tally.add(one)
-    return Scored(tally.results(), tally.answers, [one.score for one in judged])
+    return Scored(tally.results(), tally.answers, [one.score for one in scored])
 
 
 def test_each_doc_ends_scored_or_failed_with_its_reason() -> None:

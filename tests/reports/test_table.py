@@ -68,7 +68,7 @@ def test_every_number_is_there_and_no_line_is_wider_than_the_terminal(width: int
     assert all(cell_len(line) <= width for line in table.splitlines())
     for heading in ("model", "task", "metric", "value", "± stderr", "n", "failed", "cut"):
         assert heading in table.splitlines()[0]
-    for number in ("0.6123", "0.0500", "0.1000", "25%"):
+    for number in ("61.23", "5.00", "10.00", "25%"):
         assert number in table
     assert "…" not in table  # nothing is cut off
 
@@ -77,10 +77,10 @@ def test_every_number_is_there_and_no_line_is_wider_than_the_terminal(width: int
 def test_a_wide_terminal_and_a_pipe_get_a_line_a_metric(width: int, terminal: bool) -> None:
     lines = [line.split() for line in plain(printed(TWO, width, terminal)).splitlines()]
     name = "custom_zh:厦门鼓浪屿导游小林的人设与口吻问答集"
-    assert ["qwen2.5-7b-instruct", "qa_zh", "qa_f1_zh", "0.6123", "0.0500", "40", "0", "25%"] in lines
-    assert ["qwen2.5-7b-instruct", name, "rouge_zh", "0.1000", "0.0500", "40", "0", "0%"] in lines
+    assert ["qwen2.5-7b-instruct", "qa_zh", "qa_f1_zh", "61.23", "5.00", "40", "0", "25%"] in lines
+    assert ["qwen2.5-7b-instruct", name, "rouge_zh", "10.00", "5.00", "40", "0", "0%"] in lines
     assert ["qa_f1_zh", "–", "–", "0", "40", "0%"] in lines
-    assert ["smollm2-135m", "qa_zh", "qa_f1_zh", "0.0000", "–", "1", "39", "–"] in lines
+    assert ["smollm2-135m", "qa_zh", "qa_f1_zh", "0.00", "–", "1", "39", "–"] in lines
 
 
 @pytest.mark.parametrize("width", [30, 50, 72, 80])
@@ -90,9 +90,17 @@ def test_a_narrow_terminal_folds_a_chinese_name_without_losing_a_character(width
 
 
 def test_columns_stay_in_line_beside_wide_characters() -> None:
-    lines = [x for x in plain(printed(TWO, 160)).splitlines() if re.search(r"\d\.\d{4}", x)]
+    lines = [x for x in plain(printed(TWO, 160)).splitlines() if re.search(r"\d\.\d\d|–", x)]
     assert len({cell_len(line) for line in lines}) == 1
-    assert len({cell_len(line[: re.search(r"\d\.\d{4}|–", line).start()]) for line in lines}) == 1  # type: ignore[union-attr]
+    assert len({cell_len(line[: re.search(r"\.\d\d|–", line).start()]) for line in lines if "–" not in line}) == 1  # type: ignore[union-attr]
+
+
+def test_percent_is_for_what_ranges_from_nothing_to_all() -> None:
+    """A distance is shown as it is, and so is the value of a metric that is unknown here."""
+    found = results_of({"m": {"a|b": ({"qa_f1": result(0.5, None), "own_metric": result(3.25, None)}, answers())}})
+    lines = [line.split() for line in plain(printed(found)).splitlines()]
+    assert ["b", "qa_f1", "50.00", "–", "40", "0", "0%"] in lines
+    assert ["own_metric", "3.2500", "–", "40", "0", "0%"] in lines
 
 
 def test_one_model_needs_no_column() -> None:

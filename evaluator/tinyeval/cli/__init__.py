@@ -6,6 +6,7 @@ import sys
 
 import typer
 
+from tinyeval.cli import metrics as metrics_command
 from tinyeval.cli import run as run_command
 from tinyeval.cli import score as score_command
 from tinyeval.cli import serve as serve_command
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 app.command("run")(run_command.run)
 app.command("score")(score_command.score)
+app.add_typer(metrics_command.app, name="metrics")
 app.command(
     "serve",
     add_help_option=False,  # the server has a help of its own

@@ -1,4 +1,4 @@
-"""Judging on all cores, in processes that are started when the work is worth it.
+"""Scoring on all cores, in processes that are started when the work is worth it.
 
 A worker is this module run by a fresh interpreter: it reads jobs from its standard input and writes what they are
 worth to its standard output, until the input ends. So it needs nothing of the program that started it, works where
@@ -7,6 +7,7 @@ worth to its standard output, until the input ends. So it needs nothing of the p
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import struct
@@ -24,16 +25,16 @@ from typing import IO
 import msgspec
 
 from tinyeval.errors import RunError
-from tinyeval.evaluation.judging import Item, Job, Judged, judge
+from tinyeval.evaluation.docs import Item, Job, Scored, score_docs
 
 ALONE = 1.0
-"""Seconds of judging in this process before others are started."""
+"""Seconds of scoring in this process before others are started."""
 
 _SIZE = struct.Struct(">Q")
 
 
-class Judges:
-    """Judges chunks of Docs; use it as a context manager.
+class Scorers:
+    """Scores chunks of Docs; use it as a context manager.
 
     Args:
         processes: at most so many at once; None: one a core that this process may use. The values do not depend
@@ -46,29 +47,32 @@ class Judges:
         self._workers: list[_Worker] = []
         self._own = threading.local()
 
-    def __enter__(self) -> Judges:
+    def __enter__(self) -> Scorers:
         return self
 
     def __exit__(self, *_: object) -> None:
         for worker in self._workers:
-            worker.stop()
+            worker.kill()
         if self._pool:
             self._pool.shutdown(cancel_futures=True)
+        for worker in self._workers:  # one may have been started meanwhile
+            worker.kill()
+            worker.close()
 
-    def submit(self, job: Job, items: Sequence[Item]) -> Future[list[Judged]]:
+    def submit(self, job: Job, items: Sequence[Item]) -> Future[list[Scored]]:
         """Hands a chunk to the next free process."""
         if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.size, "judge")
-        return self._pool.submit(self._judge, job, items)
+            self._pool = ThreadPoolExecutor(self.size, "scorer")
+        return self._pool.submit(self._score, job, items)
 
-    def judge_all(self, job: Job, chunks: Iterable[Sequence[Item]]) -> Iterator[list[Judged]]:
+    def score_all(self, job: Job, chunks: Iterable[Sequence[Item]]) -> Iterator[list[Scored]]:
         """The outcome of each chunk, in their order; few chunks are held at once.
 
         Raises:
             RunError: a process has died.
         """
         began = time.monotonic()
-        waiting: deque[Future[list[Judged]]] = deque()
+        waiting: deque[Future[list[Scored]]] = deque()
         shared = self.size > 1 and job.travels
         for chunk in chunks:
             if shared and (self._pool or time.monotonic() - began > ALONE):
@@ -76,20 +80,20 @@ class Judges:
                 if len(waiting) > 2 * self.size:
                     yield waiting.popleft().result()
             else:
-                yield judge(job, chunk)
+                yield score_docs(job, chunk)
         while waiting:
             yield waiting.popleft().result()
 
-    def _judge(self, job: Job, items: Sequence[Item]) -> list[Judged]:
+    def _score(self, job: Job, items: Sequence[Item]) -> list[Scored]:
         worker: _Worker | None = getattr(self._own, "worker", None)
         if worker is None:
             worker = self._own.worker = _Worker()
             self._workers.append(worker)
-        return worker.judge(job, items)
+        return worker.score_docs(job, items)
 
 
 class _Worker:
-    """A process that judges."""
+    """A process that scorers."""
 
     def __init__(self) -> None:
         root = str(Path(__file__).resolve().parents[2])
@@ -101,7 +105,7 @@ class _Worker:
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
         )
 
-    def judge(self, job: Job, items: Sequence[Item]) -> list[Judged]:
+    def score_docs(self, job: Job, items: Sequence[Item]) -> list[Scored]:
         assert self._process.stdin and self._process.stdout
         try:
             _write(self._process.stdin, msgspec.msgpack.encode((job, items)))
@@ -111,21 +115,22 @@ class _Worker:
         if reply is None:
             status = self._process.wait()
             raise RunError(f"a scoring process died (status {status}: out of memory?); score with --processes 1.")
-        found = msgspec.msgpack.decode(reply, type=list[Judged] | str)
+        found = msgspec.msgpack.decode(reply, type=list[Scored] | str)
         if isinstance(found, str):
             raise RuntimeError(f"scoring failed in another process:\n{found}")
         return found
 
-    def stop(self) -> None:
-        """Ends it; what it was judging is lost."""
+    def kill(self) -> None:
+        """Ends it; what it was scoring is lost."""
         self._process.kill()
+
+    def close(self) -> None:
+        """Waits for its end and closes its pipes."""
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout):
             assert pipe
-            try:
+            with contextlib.suppress(OSError):  # the rest of a job that nobody waits for
                 pipe.close()
-            except OSError:  # the rest of a job that nobody waits for
-                continue
 
 
 def _cores() -> int:
@@ -150,12 +155,12 @@ def _read(pipe: IO[bytes]) -> bytes | None:
 
 
 def serve(source: IO[bytes], target: IO[bytes]) -> None:
-    """Judges every job that comes from `source`, until it ends."""
+    """Scores every job that comes from `source`, until it ends."""
     decoder = msgspec.msgpack.Decoder(tuple[Job, list[Item]])
     while (message := _read(source)) is not None:
         try:
             job, items = decoder.decode(message)
-            reply = msgspec.msgpack.encode(judge(job, items))
+            reply = msgspec.msgpack.encode(score_docs(job, items))
         except Exception:  # noqa: BLE001 - told to the process that asked
             reply = msgspec.msgpack.encode(traceback.format_exc())
         _write(target, reply)

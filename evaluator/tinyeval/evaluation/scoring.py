@@ -14,19 +14,20 @@ import msgspec
 
 from tinyeval import metrics
 from tinyeval.errors import TaskError
-from tinyeval.evaluation.judging import Item, Job, Judged
-from tinyeval.evaluation.processes import Judges
-from tinyeval.evaluation.statistics import resample, summarize
+from tinyeval.evaluation.docs import Item, Job, Scored
+from tinyeval.evaluation.processes import Scorers
+from tinyeval.evaluation.statistics import agreement, resample, summarize
 from tinyeval.inference.folder import RunFolder, models_of
-from tinyeval.inference.journal import Spots
+from tinyeval.inference.journal import VERDICTS, Entry, Spots
 from tinyeval.metrics import Metric
 from tinyeval.records import Grammar, Result, Score
+from tinyeval.tasks.verdict import verdict_ids
 
 CHUNK_DOCS = 64
 CHUNK_BYTES = 8 << 20
 
-Early = Mapping[tuple[str, str], Mapping[str, Judged]]
-"""(model, task) to Doc id to what was judged while the run went on."""
+Early = Mapping[tuple[str, str], Mapping[str, Scored]]
+"""(model, task) to Doc id to what was scored while the run went on."""
 
 
 class Answers(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,25 +61,26 @@ class Tally:
     """Adds up what Docs are worth.
 
     Args:
-        job: what they are judged by.
+        job: what they are scored by.
     """
 
     def __init__(self, job: Job) -> None:
         self._job = job
         self._metrics: list[Metric] = [metrics.get(name) for name in job.metrics]
         self._values = {m.name: array("d") for m in self._metrics if m.per != "corpus"}
-        self._rows: dict[str, list[tuple[Any, ...]]] = {m.name: [] for m in self._metrics if m.per == "corpus"}
+        rows = [m.name for m in self._metrics if m.per == "corpus" or m.needs == "judge"]
+        self._rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in rows}
         self._owners: list[tuple[str, str | None, str | None]] = []
         self._docs = self._failed = self._finished = self._cut = self._violations = self._truncated = 0
 
-    def add(self, judged: Judged) -> None:
+    def add(self, scored: Scored) -> None:
         """Adds a Doc."""
-        score = judged.score
+        score = scored.score
         self._docs += 1
-        self._finished += judged.finished
-        self._cut += judged.cut
-        self._violations += judged.violations
-        self._truncated += judged.truncated
+        self._finished += scored.finished
+        self._cut += scored.cut
+        self._violations += scored.violations
+        self._truncated += scored.truncated
         if score.error is not None:
             self._failed += 1
             return
@@ -113,25 +115,27 @@ class Tally:
             else:
                 bounds = (m.lowest, m.highest)
                 found[m.name] = summarize(self._values[m.name], self._failed, clusters, questions, bounds)
+            if m.needs == "judge":
+                found[m.name] = msgspec.structs.replace(found[m.name], agreement=agreement(self._rows[m.name]))
         return found
 
 
 def score_run(
-    folder: RunFolder, judges: Judges | None = None, early: Early | None = None
+    folder: RunFolder, scorers: Scorers | None = None, early: Early | None = None
 ) -> dict[str, dict[str, TaskScores]]:
     """Scores every journal of a run, in the order of its models and tasks, and writes the values of each Doc.
 
     Args:
         folder: the run's.
-        judges: who judges; None: as many processes as there are cores.
-        early: what was judged already.
+        scorers: who scorers; None: as many processes as there are cores.
+        early: what was scored already.
 
     Raises:
         RunError: the folder is damaged or can't be written.
         TaskError: a metric is unknown to this version.
     """
-    if judges is None:
-        with Judges() as own:
+    if scorers is None:
+        with Scorers() as own:
             return score_run(folder, own, early)
     record = folder.record
     outcome: dict[str, dict[str, TaskScores]] = {}
@@ -146,34 +150,45 @@ def score_run(
                 tally = Tally(job)
             except KeyError as e:
                 raise TaskError(f"{task}: {e.args[0]}") from e
-            with Spots(folder.journal(model, task)) as spots:
+            with Spots(folder.journal(model, task)) as spots, Spots(folder.judge_journal(model, task)) as verdicts:
                 docs = folder.docs(task, known.effective_num_docs)
-                judged = _judged(job, docs, spots, judges, (early or {}).get((model, task), {}))
-                folder.write_lines(model, task, _tallied(tally, judged))
+                items = ((name, line, spots.entries(name) + _verdicts(name, verdicts)) for name, line in docs)
+                scored = _scored(job, items, scorers, (early or {}).get((model, task), {}))
+                folder.write_lines(model, task, _tallied(tally, scored))
             outcome[model][task] = TaskScores(results=tally.results(), answers=tally.answers)
     return outcome
 
 
-def _tallied(tally: Tally, judged: Iterable[Judged]) -> Iterator[Score]:
-    for one in judged:
+def _tallied(tally: Tally, scored: Iterable[Scored]) -> Iterator[Score]:
+    for one in scored:
         tally.add(one)
         yield one.score
 
 
-def _judged(
-    job: Job, docs: Iterable[tuple[str, bytes]], spots: Spots, judges: Judges, early: Mapping[str, Judged]
-) -> Iterator[Judged]:
-    """Every Doc judged, in their order."""
-    order: deque[Judged | None] = deque()
+def _verdicts(doc: str, spots: Spots) -> list[bytes]:
+    """The judge's entries about a Doc, as entries of that Doc."""
+    found: list[bytes] = []
+    for index, name in zip(VERDICTS, verdict_ids(doc), strict=True):
+        for line in spots.entries(name):
+            entry = msgspec.json.decode(line, type=Entry)
+            found.append(msgspec.json.encode(msgspec.structs.replace(entry, doc=doc, index=index, prompt="")))
+    return found
+
+
+def _scored(
+    job: Job, docs: Iterable[tuple[str, bytes, list[bytes]]], scorers: Scorers, early: Mapping[str, Scored]
+) -> Iterator[Scored]:
+    """Every Doc scored, in their order."""
+    order: deque[Scored | None] = deque()
 
     def unknown() -> Iterator[Item]:
-        for name, line in docs:
+        for name, line, entries in docs:
             known = early.get(name)
             order.append(known)
             if known is None:
-                yield line, spots.entries(name)
+                yield line, entries
 
-    for chunk in judges.judge_all(job, chunked(unknown())):
+    for chunk in scorers.score_all(job, chunked(unknown())):
         for one in chunk:
             while (known := order.popleft()) is not None:
                 yield known

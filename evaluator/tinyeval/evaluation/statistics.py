@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tinyeval.metrics import Metric
-from tinyeval.records import Result, Variance
+from tinyeval.records import Agreement, Result, Variance
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,6 +141,21 @@ def resample(
         interval="bootstrap",
         clusters=shared,
     )
+
+
+def agreement(pairs: Sequence[tuple[float, ...]]) -> Agreement | None:
+    """How far two raters' verdicts of 0 or 1 agree (Cohen 1960); None without any.
+
+    Args:
+        pairs: the two verdicts on each Doc.
+    """
+    if not pairs:
+        return None
+    n = len(pairs)
+    seen = sum(a == b for a, b in pairs) / n
+    first, second = (sum(pair[k] for pair in pairs) / n for k in (0, 1))
+    chance = first * second + (1 - first) * (1 - second)
+    return Agreement(share=seen, kappa=(seen - chance) / (1 - chance) if chance < 1 else None)
 
 
 def _variance(values: Sequence[float], questions: Sequence[Hashable]) -> Variance | None:

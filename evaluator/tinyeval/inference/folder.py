@@ -3,6 +3,7 @@
 run.json                    settings, tasks, server identities
 docs/<task>.jsonl           the Docs, frozen when the run began
 <model>/<task>.jsonl        journals
+<model>/<task>.judge.jsonl  journals of the judge
 <model>/<task>.scores.jsonl values a Doc      results.json      usage.json
 """
 
@@ -19,7 +20,7 @@ from typing import Any, cast
 
 import msgspec
 
-from tinyeval.config import Config, absolute, public
+from tinyeval.config import Config, ModelConfig, absolute, public
 from tinyeval.endpoints.capabilities import Capability
 from tinyeval.endpoints.protocol import Identity
 from tinyeval.errors import RunError
@@ -72,6 +73,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
         tasks: by identity, in order.
         models: by name, filled when the endpoint is connected.
         config: the configuration, to go on with; no secrets.
+        judge: what was found at the judge's endpoint, filled when it is connected.
         date: when the run was begun (ISO 8601): what a chat template that prints the date prints to its end.
     """
 
@@ -80,6 +82,7 @@ class RunRecord(msgspec.Struct, frozen=True, kw_only=True):
     tasks: dict[str, TaskRecord]
     models: dict[str, ModelRecord] = {}
     config: dict[str, Any] = {}
+    judge: ModelRecord | None = None
     date: str = ""
 
 
@@ -121,6 +124,7 @@ class RunFolder:
         _check_file_names(tasks)
         before = self.record if self._exists() and self.has_answers() else None
         models: dict[str, ModelRecord] = {}
+        judge = None
         date = datetime.date.today().isoformat()
         if before:
             changed = differences(before.settings, now)
@@ -129,7 +133,7 @@ class RunFolder:
                     f"{self.path} is a run with other settings: {'; '.join(changed[:4])}. "
                     "Choose another folder with -o, or go back to those settings."
                 )
-            models, date = before.models, before.date
+            models, judge, date = before.models, before.judge, before.date
         records = {
             name: TaskRecord(
                 metric=list(task.config.definition.metric),
@@ -142,8 +146,9 @@ class RunFolder:
         }
         whole = absolute(config)
         written = msgspec.to_builtins(whole) | {"models": {n: public(m) for n, m in whole.models.items()}}
+        written["judge"] = public(whole.judge) if whole.judge else None
         # run.json first: whenever this is cut short, the same command finds its run.
-        self.save(RunRecord(settings=now, tasks=records, models=models, config=written, date=date))
+        self.save(RunRecord(settings=now, tasks=records, models=models, config=written, judge=judge, date=date))
         for name in tasks:
             self._write(f"docs/{file_name(name)}.jsonl", (msgspec.json.encode(d) + b"\n" for d in docs[name]))
         return before
@@ -203,18 +208,31 @@ class RunFolder:
             RunError: another model is served now.
         """
         record = self.record
-        if name in record.models:
-            before, now = (msgspec.to_builtins(m.identity) for m in (record.models[name], model))
-            changed = differences(
-                {k: v for k, v in before.items() if k != VOLATILE},
-                {k: v for k, v in now.items() if k != VOLATILE},
-            )
-            if changed:
-                raise RunError(
-                    f"{self.path} was begun with another server for {name}: {'; '.join(changed)}. "
-                    "Its answers must not be mixed: choose another folder with -o."
-                )
+        self._same(name, record.models.get(name), model)
         self.save(msgspec.structs.replace(record, models={**record.models, name: model}))
+
+    def judged_by(self, judge: ModelRecord) -> None:
+        """Records what serves the judge, or checks that it still does.
+
+        Raises:
+            RunError: another model is served now.
+        """
+        record = self.record
+        self._same("the judge", record.judge, judge)
+        self.save(msgspec.structs.replace(record, judge=judge))
+
+    def _same(self, name: str, before: ModelRecord | None, now: ModelRecord) -> None:
+        if before is None:
+            return
+        known, found = (msgspec.to_builtins(m.identity) for m in (before, now))
+        changed = differences(
+            {k: v for k, v in known.items() if k != VOLATILE}, {k: v for k, v in found.items() if k != VOLATILE}
+        )
+        if changed:
+            raise RunError(
+                f"{self.path} was begun with another server for {name}: {'; '.join(changed)}. "
+                "Its answers must not be mixed: choose another folder with -o."
+            )
 
     def docs(self, task: str, wanted: int) -> Iterator[tuple[str, bytes]]:
         """The Docs of a task as they were asked: the id of each, and its line.
@@ -244,6 +262,10 @@ class RunFolder:
     def journal(self, model: str, task: str) -> Path:
         """Where the answers of a model to a task are."""
         return self.path / model / f"{file_name(task)}.jsonl"
+
+    def judge_journal(self, model: str, task: str) -> Path:
+        """Where the judge's verdicts on these answers are."""
+        return self.path / model / f"{file_name(task)}.judge.jsonl"
 
     def write_lines(self, model: str, task: str, lines: Iterable[Any]) -> None:
         """Writes the values of each Doc beside the journal, as they come."""
@@ -283,11 +305,16 @@ def settings(config: Config, tasks: dict[str, Task], docs: dict[str, list[Doc]])
     for name, task in tasks.items():
         definition = msgspec.to_builtins(task.config.definition)
         asked[name] = {"docs": digest(docs[name]), "asks": sorted(task.needs)} | {k: definition[k] for k in _ASKED}
-    models: dict[str, Any] = {}
-    for name, model in absolute(config).models.items():
+    whole = absolute(config)
+
+    def shaping(model: ModelConfig) -> dict[str, Any]:
         values = msgspec.to_builtins(model)
-        models[name] = {k: values[k] for k in (*_SHAPING, *NAMING)}
-    return {"tasks": asked, "models": models, "limit": config.limit, "seed": config.seed}
+        return {k: values[k] for k in (*_SHAPING, *NAMING)}
+
+    found = {"tasks": asked, "models": {n: shaping(m) for n, m in whole.models.items()}}
+    if whole.judge and any(task.judged for task in tasks.values()):
+        found["judge"] = shaping(whole.judge)
+    return found | {"limit": config.limit, "seed": config.seed}
 
 
 def differences(before: dict[str, Any], now: dict[str, Any], prefix: str = "") -> list[str]:
@@ -317,7 +344,7 @@ def _check_file_names(tasks: Iterable[str]) -> None:
     for task in tasks:
         if len(f"{file_name(task)}.scores.jsonl".encode()) > _LONGEST_NAME:
             raise RunError(f"the task's name {task[:40]!r}… is too long to name files with; rename its file.")
-        for name in (file_name(task), f"{file_name(task)}.scores"):
+        for name in (file_name(task), f"{file_name(task)}.scores", f"{file_name(task)}.judge"):
             other = taken.setdefault(name.casefold(), task)
             if other != task:
                 raise RunError(f"the tasks {other!r} and {task!r} would share the file {name}.jsonl; rename one.")

@@ -49,6 +49,9 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 UNPREPARED = -1
 """The index of an entry that says why a Doc's requests could not be made."""
 
+VERDICTS = (-2, -3)
+"""The indexes that the judge's two entries have when a Doc is scored; its own journal numbers them otherwise."""
+
 
 class Place(NamedTuple):
     """Where an entry belongs: Doc and request index."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import msgspec
 
 from tinyeval.config import EMBEDDED, Config, ModelConfig, checked, decode, load
-from tinyeval.errors import RunError, TaskError
+from tinyeval.errors import ConfigError, RunError, TaskError
 from tinyeval.inference.folder import RunFolder, default_path
 from tinyeval.records import Doc
 from tinyeval.tasks import Registry, Task
@@ -58,6 +58,11 @@ def make_plan(
     if not settings.tasks:
         raise TaskError("no task is named: set tasks in the configuration, or use -t.")
     chosen = Registry().get_task_dict(settings.tasks)
+    for name, task in chosen.items():
+        if task.judged and settings.judge is None:
+            raise ConfigError(
+                f"{name} has the metric judge, but no judge is named: write [judge] and its url into tinyeval.toml."
+            )
     docs = {name: task.eval_docs(settings.limit) for name, task in chosen.items()}
     path = Path(output) if output else default_path(settings, chosen, docs)
     return Plan(settings, chosen, docs, path)

@@ -9,7 +9,10 @@ import msgspec
 
 
 def exact_match(prediction: str, reference: str, choices: Sequence[str] = ()) -> float:
-    """1 if both texts are equal after stripping white space at their ends."""
+    """1 if both texts are equal after stripping white space at their ends.
+
+    Source: lighteval 0.8 exact_match, with an empty text equal to an empty reference.
+    """
     return float(prediction.strip() == reference.strip())
 
 
@@ -18,6 +21,8 @@ def class_accuracy(prediction: str, reference: str, choices: Sequence[str]) -> f
 
     Letter case does not matter; where two names begin at the same place ("date", "date of birth") the longer one
     is meant.
+
+    Source: own definition; unlike LongBench's `classification` it pays for one class only.
     """
     text = prediction.casefold()
     places = [(at, -len(c), c) for c in choices if (at := text.find(c.casefold())) >= 0]
@@ -25,10 +30,12 @@ def class_accuracy(prediction: str, reference: str, choices: Sequence[str]) -> f
 
 
 def classification(prediction: str, reference: str, choices: Sequence[str]) -> float:
-    """LongBench's `classification_score`: 1 / number of classes named, if the reference is among them.
+    """1 / number of classes that the prediction names, if the reference is among them.
 
     Case-sensitive. Names that are part of the reference are struck from the list while it is walked, so the one
-    after a struck name is skipped, as in the official code (THUDM/LongBench commit 2e00731f).
+    after a struck name is skipped, as in the official code; `classification_fixed` strikes all of them.
+
+    Source: classification_score, THUDM/LongBench@2e00731f.
     """
     named = [c for c in choices if c in prediction]
     at = 0
@@ -43,6 +50,8 @@ def json_fields(prediction: str, reference: str, choices: Sequence[str] = ()) ->
     """The share of the reference's fields that the predicted JSON object has with exactly the same value.
 
     A text that is no JSON object has none. Numbers equal by value (36 and 36.0), never numbers and texts.
+
+    Source: own definition.
     """
     wanted = cast("dict[str, Any]", msgspec.json.decode(reference))
     try:
@@ -56,7 +65,10 @@ def json_fields(prediction: str, reference: str, choices: Sequence[str] = ()) ->
 
 
 def json_exact(prediction: str, reference: str, choices: Sequence[str] = ()) -> float:
-    """1 if every field of the reference is right."""
+    """1 if every field of the reference is right: `json_fields` without partial credit.
+
+    Source: own definition.
+    """
     return float(json_fields(prediction, reference) == 1.0)
 
 

@@ -11,6 +11,7 @@ Three forms, by what is judged at once:
 from __future__ import annotations
 
 import functools
+import importlib.util
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -26,12 +27,13 @@ if TYPE_CHECKING:
     Weights = np.ndarray[tuple[int, int], np.dtype[np.float64]]
     Values = np.ndarray[tuple[int], np.dtype[np.float64]]
 
-Needs = Literal["generative", "sampling", "loglikelihood", "pmi", "target_perplexity", "perplexity"]
+Needs = Literal["generative", "judge", "sampling", "loglikelihood", "pmi", "target_perplexity", "perplexity"]
 Statistics = tuple[Any, ...]
 Combine = Callable[[Sequence[Statistics], "Weights"], "Values"]
 
 REQUESTS: dict[Needs, str] = {
     "generative": "one GreedyUntil",
+    "judge": "one GreedyUntil, and two of the judge's: with the answer before the reference and after it",
     "sampling": "one GreedyUntil with several samples",
     "loglikelihood": "one Loglikelihood a choice",
     "pmi": "two Loglikelihoods a choice: after the question, and after the unconditioned query",
@@ -61,7 +63,8 @@ class Sample(msgspec.Struct, frozen=True):
     """One question's answer and what it is judged by.
 
     Attributes:
-        prediction: a text (generative), several texts (sampling), or a Continuation a choice, gold or text.
+        prediction: a text (generative), several texts (sampling, the judge's verdicts), or a Continuation a choice,
+            gold or text.
         references: acceptable answers; for log-likelihoods of choices the positions of the right ones.
         choices: the choices or classes.
         specific: further fields of the Doc that a metric reads.
@@ -87,6 +90,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
         per: what it judges at once: a `reference`, a `sample` or the `corpus`.
         combine: rows of statistics (n) and weights (b, n) to values (b,); a corpus metric's only.
         check: why a reference can't be judged with these choices, in a phrase, or None when it can.
+        reads: fields of `Doc.specific` that it can't do without.
         lowest: the least value.
         highest: the greatest value.
         higher_is_better: whether a greater value is a better one.
@@ -100,6 +104,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     per: Literal["reference", "sample", "corpus"] = "reference"
     combine: Combine | None = None
     check: Callable[[str, Sequence[str]], str | None] = _anything
+    reads: tuple[str, ...] = ()
     lowest: float = 0.0
     highest: float = 1.0
     higher_is_better: bool = True
@@ -110,6 +115,13 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     def worst(self) -> float:
         """The value of an answer without anything right."""
         return self.lowest if self.higher_is_better else self.highest
+
+    @property
+    def missing(self) -> str | None:
+        """What has to be installed before it can be used, in a sentence; None: nothing."""
+        if self.module is None or importlib.util.find_spec(self.module):
+            return None
+        return f"{self.name} needs the package {self.module}: pip install 'tinyeval[{self.extra}]'."
 
     @property
     def description(self) -> str:
@@ -136,7 +148,10 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
 
         Raises:
             TypeError: the prediction is not what the metric judges. None is no empty answer: count it as failed.
+            ImportError: an optional dependency is not installed.
         """
+        if self.missing:
+            raise ImportError(self.missing)
         return self.value(Sample(self._judged(prediction), self._golds(references), choices or (), specific or {}))
 
     def value(self, sample: Sample) -> float:
@@ -162,12 +177,13 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
                 return prediction
             raise TypeError(f"{self.name} judges a text, not {_kind(prediction)}.")
         values = cast("Sequence[Any]", [prediction] if isinstance(prediction, int | float) else prediction)
-        wanted = str if self.needs == "sampling" else int | float | Continuation
+        texts = self.needs in ("sampling", "judge")
+        wanted = str if texts else int | float | Continuation
         listed = isinstance(values, Sequence) and not isinstance(values, str)  # pyright: ignore[reportUnnecessaryIsInstance]
         if not listed or not all(isinstance(v, wanted) for v in values):
-            what = "several texts" if self.needs == "sampling" else "log-probabilities"
+            what = "several texts" if texts else "log-probabilities"
             raise TypeError(f"{self.name} judges {what}, not {_kind(prediction)}.")
-        if self.needs == "sampling":
+        if texts:
             return values
         return [v if isinstance(v, Continuation) else Continuation(logprob=float(v)) for v in values]
 

@@ -11,17 +11,20 @@ from typing import Any
 
 import msgspec
 
+from tinyeval.evaluation.longbench import averages
+from tinyeval.evaluation.predictions import FileScores
 from tinyeval.evaluation.scoring import TaskScores
 from tinyeval.inference.folder import NAMING, VOLATILE, ModelRecord, RunFolder, models_of
 from tinyeval.inference.journal import Place, lines
+from tinyeval.version import VERSION
 
 SCHEMA_VERSION = 1
 
-Scored = dict[str, dict[str, TaskScores]]
+Outcome = dict[str, dict[str, TaskScores]]
 """Model to task to scores."""
 
 
-def write_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
+def write_results(folder: RunFolder, scored: Outcome) -> dict[str, Any]:
     """Writes results.json and usage.json.
 
     Returns:
@@ -33,10 +36,9 @@ def write_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
     return results
 
 
-def build_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
+def build_results(folder: RunFolder, scored: Outcome) -> dict[str, Any]:
     """The content of results.json, as reading the file gives it."""
     record = folder.record
-    models = {m: {k: v for k, v in s.items() if k not in NAMING} for m, s in record.settings["models"].items()}
     results = {
         "schema_version": SCHEMA_VERSION,
         "results": {
@@ -46,12 +48,23 @@ def build_results(folder: RunFolder, scored: Scored) -> dict[str, Any]:
         "answers": {m: {t: msgspec.to_builtins(o.answers) for t, o in tasks.items()} for m, tasks in scored.items()},
         "run": {
             "tinyeval": record.tinyeval,
-            "settings": record.settings | {"models": models},
+            "settings": _unnamed(record.settings),
             "tasks": msgspec.to_builtins(record.tasks),
             "models": {m: _model(record.models[m]) for m in models_of(record) if m in record.models},
-        },
+        }
+        | ({"judge": _model(record.judge)} if record.judge else {}),
     }
     return msgspec.json.decode(msgspec.json.encode(results))
+
+
+def _unnamed(settings: dict[str, Any]) -> dict[str, Any]:
+    """Settings without the names of files: the servers' identities stand for them."""
+
+    def bare(model: dict[str, Any]) -> dict[str, Any]:
+        return {k: v for k, v in model.items() if k not in NAMING}
+
+    found = settings | {"models": {name: bare(model) for name, model in settings["models"].items()}}
+    return found | {"judge": bare(settings["judge"])} if "judge" in settings else found
 
 
 def _model(found: ModelRecord) -> dict[str, Any]:
@@ -59,6 +72,30 @@ def _model(found: ModelRecord) -> dict[str, Any]:
     values = msgspec.to_builtins(found)
     del values["identity"][VOLATILE], values["url"]
     return values
+
+
+def build_predictions(scored: dict[str, dict[str, FileScores]]) -> dict[str, Any]:
+    """What prediction files are worth, in the shape of results.json, with length groups, averages and notes beside.
+
+    Args:
+        scored: model to task to scores.
+    """
+    models = {m: {t: f.results for t, f in files.items()} for m, files in scored.items()}
+    tasks: dict[str, Any] = {}
+    for files in scored.values():
+        for task, found in files.items():
+            rows = max(found.answers.docs, tasks.get(task, {}).get("original_num_docs", 0))
+            tasks[task] = {"metric": list(found.results), "original_num_docs": rows, "effective_num_docs": rows}
+    values = {
+        "schema_version": SCHEMA_VERSION,
+        "results": models,
+        "answers": {m: {t: f.answers for t, f in files.items()} for m, files in scored.items()},
+        "groups": {m: {t: f.groups for t, f in files.items() if f.groups} for m, files in scored.items()},
+        "averages": {m: averages(results) for m, results in models.items()},
+        "notes": {m: {t: f.notes for t, f in files.items() if f.notes} for m, files in scored.items()},
+        "run": {"tinyeval": VERSION, "tasks": tasks, "models": {}},
+    }
+    return msgspec.json.decode(msgspec.json.encode(values))
 
 
 def build_usage(folder: RunFolder) -> dict[str, Any]:

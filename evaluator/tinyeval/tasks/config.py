@@ -35,6 +35,11 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             of fields: one reference, the JSON object of these fields.
         choices: the field that holds the choices, or the choices themselves.
         gold: the field that holds the right choice: its position, or its text.
+        specific: further fields that a metric reads, by the name it knows them by, such as
+            `{aliases = "other_names"}`; a row may lack them.
+        cluster: the field that tells what several rows share, such as the text they ask about: the error of the
+            score then counts these as dependent.
+        question: the field that tells which question a row repeats, where one is asked several times.
         instruction: the leading part of the prompt that is common to all Docs.
         generation_size: new tokens at most; None leaves what the context has room for.
         stop_sequence: strings that end an answer.
@@ -56,6 +61,9 @@ class Definition(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     references: str | list[str] | None = None
     choices: str | list[str] | None = None
     gold: str | None = None
+    specific: dict[str, str] = {}
+    cluster: str | None = None
+    question: str | None = None
     instruction: str = ""
     generation_size: Annotated[int, Meta(ge=1)] | None = None
     stop_sequence: list[str] = []
@@ -124,6 +132,9 @@ def template_function(definition: Definition) -> PromptFunction:
             gold_index=gold,
             references=_references(definition.references, row),
             instruction=fill(definition.instruction, row),
+            specific={name: row[field] for name, field in definition.specific.items() if row.get(field) is not None},
+            cluster=str(_field(row, definition.cluster, "cluster")) if definition.cluster else None,
+            question=str(_field(row, definition.question, "question")) if definition.question else None,
         )
 
     return build

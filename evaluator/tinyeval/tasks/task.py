@@ -10,9 +10,13 @@ import msgspec
 from tinyeval.errors import DataError, TaskError
 from tinyeval.metrics import Metric
 from tinyeval.metrics import get as get_metric
+from tinyeval.metrics.registry import REQUESTS
 from tinyeval.records import Doc, GreedyUntil, Loglikelihood, Request
 from tinyeval.tasks.config import TaskConfig
 from tinyeval.tasks.rows import Row, read_rows
+
+_ASKED = {"generative": "generate", "judge": "generate", "loglikelihood": "loglikelihood"}
+"""What a metric needs to what an endpoint must be able to do."""
 
 
 class Task:
@@ -32,6 +36,14 @@ class Task:
             self.metrics: list[Metric] = [get_metric(name) for name in config.definition.metric]
         except KeyError as e:
             raise TaskError(f"{self.name}: {e.args[0]}") from e
+        for metric in self.metrics:
+            if metric.missing:
+                raise TaskError(f"{self.name}: {metric.missing}")
+            if metric.needs not in _ASKED:
+                raise TaskError(
+                    f"{self.name}: the metric {metric.name} needs {REQUESTS[metric.needs]}, which a run does not ask "
+                    f"yet; from Python it judges what you have: metrics.get({metric.name!r})(...)."
+                )
         self._rows: list[Row] | None = None
 
     def docs(self, rows: Iterable[Row]) -> list[Doc]:
@@ -77,9 +89,14 @@ class Task:
     @property
     def needs(self) -> set[str]:
         """What an endpoint must be able to do: `generate`, `loglikelihood`, `grammar:json`, `grammar:regex`."""
-        found = {"generate" if m.needs == "generative" else "loglikelihood" for m in self.metrics}
+        found = {_ASKED[m.needs] for m in self.metrics}
         grammar = self.config.definition.generation_grammar
         return found | ({f"grammar:{grammar.type}"} if grammar else set())
+
+    @property
+    def judged(self) -> bool:
+        """Whether a judge has to compare its answers with the references."""
+        return any(m.needs == "judge" for m in self.metrics)
 
     def construct_requests(self, doc: Doc, context: str) -> list[Request]:
         """The requests that the metrics need for one Doc; what several metrics need is asked once.
@@ -110,13 +127,19 @@ class Task:
         if not doc.query.strip():
             raise DataError(f"{where}: the prompt is empty.")
         for metric in self.metrics:
-            if metric.needs == "generative" and not doc.references:
+            chooses = metric.needs == "loglikelihood"
+            if not chooses and not doc.references:
                 raise DataError(f"{where}: the metric {metric.name} needs references; the task names none.")
-            reasons = (metric.check(r, doc.choices) for r in doc.references if metric.needs == "generative")
+            if chooses and (len(doc.choices) < 2 or not doc.gold_index):
+                raise DataError(f"{where}: the metric {metric.name} needs at least two choices and a gold one.")
+            reasons = (metric.check(r, doc.choices) for r in ([""] if chooses else doc.references))
             if reason := next(filter(None, reasons), None):
                 raise DataError(f"{where}: the metric {metric.name}: {reason}.")
-            if metric.needs == "loglikelihood" and (len(doc.choices) < 2 or not doc.gold_index):
-                raise DataError(f"{where}: the metric {metric.name} needs at least two choices and a gold one.")
+            if lacking := [field for field in metric.reads if field not in doc.specific]:
+                raise DataError(
+                    f"{where}: the metric {metric.name} reads {lacking[0]!r}: name the row's field in the task's "
+                    f'specific, such as specific = {{{lacking[0]} = "FIELD"}}.'
+                )
 
 
 def digest(docs: Iterable[Doc]) -> str:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from tinyeval import metrics
 from tinyeval.grammars import obeys
-from tinyeval.inference.journal import UNPREPARED, Entry
+from tinyeval.inference.journal import UNPREPARED, VERDICTS, Entry
 from tinyeval.metrics import Continuation, Metric, Sample
+from tinyeval.metrics.verdict import verdicts
 from tinyeval.records import Doc, Grammar, Response, Score
 
 UNASKED = "not answered yet: run the same command again"
@@ -20,7 +21,7 @@ Item = tuple[bytes, list[bytes]]
 
 
 class Job(msgspec.Struct, frozen=True, array_like=True):
-    """What all Docs of a task are judged by.
+    """What all Docs of a task are scored by.
 
     Attributes:
         metrics: their names.
@@ -40,7 +41,7 @@ class Job(msgspec.Struct, frozen=True, array_like=True):
         return all(module.startswith("tinyeval.") for module in modules)
 
 
-class Judged(msgspec.Struct, frozen=True, array_like=True):
+class Scored(msgspec.Struct, frozen=True, array_like=True):
     """A Doc's Score, and what happened to its answers.
 
     Attributes:
@@ -62,8 +63,8 @@ _doc_decoder = msgspec.json.Decoder(Doc)
 _entry_decoder = msgspec.json.Decoder(Entry)
 
 
-def judge(job: Job, items: Sequence[Item]) -> list[Judged]:
-    """Judges Docs.
+def score_docs(job: Job, items: Sequence[Item]) -> list[Scored]:
+    """Scores Docs.
 
     Args:
         job: what by.
@@ -71,14 +72,14 @@ def judge(job: Job, items: Sequence[Item]) -> list[Judged]:
     """
     wanted = [metrics.get(name) for name in job.metrics]
     return [
-        judge_doc(wanted, job, _doc_decoder.decode(doc), [_entry_decoder.decode(line) for line in lines])
+        score_doc(wanted, job, _doc_decoder.decode(doc), [_entry_decoder.decode(line) for line in lines])
         for doc, lines in items
     ]
 
 
-def judge_doc(wanted: Sequence[Metric], job: Job, doc: Doc, entries: Sequence[Entry]) -> Judged:
-    """Judges one Doc; see `judge`."""
-    used = [e for e in entries if e.response is not None]
+def score_doc(wanted: Sequence[Metric], job: Job, doc: Doc, entries: Sequence[Entry]) -> Scored:
+    """Scores one Doc; see `score_docs`."""
+    used = [e for e in entries if e.response is not None and e.index not in VERDICTS]
     finished = [r for e in used if (r := e.response) is not None and r.finish_reason is not None]
     whole = [r for r in finished if r.finish_reason != "length"]  # an answer that was cut by length can't be whole
     values: dict[str, float] = {}
@@ -91,12 +92,14 @@ def judge_doc(wanted: Sequence[Metric], job: Job, doc: Doc, entries: Sequence[En
                 statistics[metric.name] = metric.function(sample)
             else:
                 values[metric.name] = metric.value(sample)
+            if metric.needs == "judge":
+                statistics[metric.name] = verdicts(sample.prediction)
     except ValueError as e:
         values, statistics, error = {}, {}, str(e)
     score = Score(
         doc=doc.id, values=values, statistics=statistics, error=error, cluster=doc.cluster, question=doc.question
     )
-    return Judged(
+    return Scored(
         score=score,
         finished=len(finished),
         cut=len(finished) - len(whole),
@@ -113,13 +116,21 @@ def _sample(
     Raises:
         ValueError: it can't; the message is the reason of the Doc's failure.
     """
-    generates = any(m.needs == "generative" for m in wanted)
+    generates = any(m.needs in ("generative", "judge") for m in wanted)
     chooses = any(m.needs == "loglikelihood" for m in wanted)
-    responses = _responses(generates + (len(doc.choices) if chooses else 0), entries, refused)
+    known = {e.index: e for e in entries}
+    asked = range(generates + (len(doc.choices) if chooses else 0))
+    responses = _responses(known, [UNPREPARED] if UNPREPARED in known else asked, refused)
     if generates and responses[0].finish_reason is None:
         raise ValueError("the journal's answer is no generation: the task asked for something else then")
     if metric.needs == "generative":
         return Sample(responses[0].text, doc.references, doc.choices, doc.specific)
+    if metric.needs == "judge":
+        try:
+            texts = [r.text for r in _responses(known, VERDICTS, None)]
+        except ValueError as e:
+            raise ValueError(f"the judge: {e}") from e
+        return Sample(texts, doc.references, doc.choices, doc.specific)
     continuations: list[Continuation] = []
     for r in responses[generates:]:
         if r.logprob is None:
@@ -128,12 +139,10 @@ def _sample(
     return Sample(continuations, doc.gold_index, doc.choices, doc.specific)
 
 
-def _responses(count: int, entries: Sequence[Entry], refused: str | None) -> list[Response]:
-    known = {e.index: e for e in entries}
-    unprepared = known.get(UNPREPARED)
-    found = [known.get(i) for i in range(count)] if unprepared is None else [unprepared]
+def _responses(known: Mapping[int, Entry], indexes: Iterable[int], refused: str | None) -> list[Response]:
     responses: list[Response] = []
-    for entry in found:
+    for index in indexes:
+        entry = known.get(index)
         if entry is None:
             raise ValueError(f"refused: {refused}" if refused else UNASKED)
         if entry.response is None:
