@@ -241,7 +241,7 @@ def _verbatim(answer: _Items, name: str) -> Iterator[tuple[int, int]]:
     at = answer.text.find(name) if _HAN.search(name) else -1
     while at >= 0:
         first, last = bisect_left(answer.starts, at), bisect_right(answer.ends, at + len(name))
-        if answer.starts[first] == at and answer.ends[last - 1] == at + len(name):
+        if first < last and answer.starts[first] == at and answer.ends[last - 1] == at + len(name):
             yield first, last
         at = answer.text.find(name, at + 1)
 
