@@ -31,9 +31,9 @@ _OPEN = (
 )
 _RESET = r"nor|rather than|instead of|而不是|而非|也不是?|并不是|并非|绝非"
 _NEGATION = (
-    r"not|\w{1,12}n't|cannot|never|no|neither|none|nobody|nothing|without|except|excluding|other than|apart from|unlike|"
-    r"contrary to|far from|anything but|(?:fail|refuse|cease)[sd]?(?:ed)? to|den(?:y|ies|ied)|rul(?:e|es|ed|ing) out|"
-    r"isnt|wasnt|arent|didnt|doesnt|dont|"
+    r"not|\w{1,12}n't|cannot|never|no|neither|none|nobody|nothing|without|except|excluding|other than|apart from|"
+    r"unlike|contrary to|far from|anything but|(?:fail|refuse|cease)[sd]?(?:ed)? to|den(?:y|ies|ied)|"
+    r"rul(?:e|es|ed|ing) out|isnt|wasnt|arent|didnt|doesnt|dont|"
     r"不可能|没有|从未|尚未|未|没|不|无(?=关)|非(?=为|属|是)|除了?(?!夕|非|法|以)|排除|否认|拒绝"
 )
 _END = (
